@@ -33,6 +33,7 @@ from miscompile.graph.bodies import Typing, typing_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.randomness import plain
+from miscompile.ops.registry import having
 from miscompile.triage.signature import Symptom, operator_class, similar, symptom_of
 
 ANY_OPERAND = "?"
@@ -46,8 +47,6 @@ ANY_SIZE = -1
 
 MOST_ELEMENTS = 16
 """Elements of a constant that a predicate holds at most."""
-
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +334,7 @@ def _node_fits(wanted: NodePattern, node: Node) -> bool:
 def _bindings(wanted: NodePattern, node: Node, bound: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
     """Yield the ways in which the pattern's names can stand for the node's operands and results."""
     orders: list[Sequence[str]] = [node.inputs]
-    if wanted.op in _COMMUTATIVE and len(node.inputs) == 2:
+    if wanted.op in having("commutative") and len(node.inputs) == 2:
         orders.append(node.inputs[::-1])
     for operands in orders:
         more = dict(bound)

@@ -53,7 +53,7 @@ _OTHER_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PatternCondition:
     """One condition of a pattern: on the value or the node called `name` (its first result).
 
     `aspect` is a field of `ValuePattern` or `attribute`, and `detail` the size or the attribute's name.
@@ -69,7 +69,7 @@ class Relaxation:
     """A draft in which some conditions do not hold; if it shows the bug, they are not needed."""
 
     draft: Draft
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PatternCondition, ...]
 
 
 def predicate_of(
@@ -99,7 +99,7 @@ def predicate_of(
     apart = unshared(draft)
     if examined.shows(apart):
         draft = apart
-    needless: set[Condition] = set()
+    needless: set[PatternCondition] = set()
     for tries, one in enumerate(relaxations(draft)):
         if tries >= budget.tries or budget.expired():
             break
@@ -162,7 +162,7 @@ def relaxations(draft: Draft) -> Iterator[Relaxation]:
 def _other_attributes(draft: Draft) -> Iterator[Relaxation]:
     for place, node in enumerate(draft.graph.nodes):
         for name, attribute in node.attributes.items():
-            condition = (Condition(node.outputs[0], "attribute", name),)
+            condition = (PatternCondition(node.outputs[0], "attribute", name),)
             rest = {key: value for key, value in node.attributes.items() if key != name}
             for other in (rest, *({**node.attributes, name: one} for one in _others(attribute))):
                 nodes = list(draft.graph.nodes)
@@ -182,7 +182,7 @@ def _others(attribute: Attribute) -> Iterator[Attribute]:
 
 def _other_elements(draft: Draft, leaf: Leaf) -> Iterator[Relaxation]:
     if not leaf.fed and leaf.value.array.size and DTYPES[leaf.value.dtype].kind not in ("string", "complex"):
-        yield Relaxation(changed(draft, {leaf.name}, _altered), (Condition(leaf.name, "elements"),))
+        yield Relaxation(changed(draft, {leaf.name}, _altered), (PatternCondition(leaf.name, "elements"),))
 
 
 def _altered(name: str, value: Tensor) -> Tensor:
@@ -206,14 +206,16 @@ def _other_constness(draft: Draft, leaf: Leaf) -> Iterator[Relaxation]:
         inputs = tuple(info for info in graph.inputs if info.name != leaf.name)
         frozen = draft.with_graph(inputs=inputs, initializers={**graph.initializers, leaf.name: leaf.value})
         feeds = tuple({name: value for name, value in feed.items() if name != leaf.name} for feed in draft.feeds)
-        yield Relaxation(replace(frozen, feeds=feeds), (Condition(leaf.name, "constant"),))
+        yield Relaxation(replace(frozen, feeds=feeds), (PatternCondition(leaf.name, "constant"),))
         return
     info = ValueInfo(leaf.name, TensorType(leaf.value.dtype, leaf.value.shape))
     constants = {name: value for name, value in graph.initializers.items() if name != leaf.name}
     kept = tuple(one for one in graph.inputs if one.name != leaf.name)
     fed = draft.with_graph(inputs=(*kept, info), initializers=constants)
     feeds = tuple({**feed, leaf.name: leaf.value} for feed in draft.feeds or ({},))
-    yield Relaxation(replace(fed, feeds=feeds), (Condition(leaf.name, "constant"), Condition(leaf.name, "elements")))
+    yield Relaxation(
+        replace(fed, feeds=feeds), (PatternCondition(leaf.name, "constant"), PatternCondition(leaf.name, "elements"))
+    )
 
 
 def _other_types(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
@@ -221,10 +223,12 @@ def _other_types(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
     for dtype in dict.fromkeys(leaf.value.dtype for leaf in found):
         same = [leaf.name for leaf in found if leaf.value.dtype == dtype]
         for goal in _OTHER_TYPES.get(dtype, ()):
-            yield Relaxation(retyped_everywhere(draft, dtype, goal), tuple(Condition(name, "dtype") for name in same))
+            yield Relaxation(
+                retyped_everywhere(draft, dtype, goal), tuple(PatternCondition(name, "dtype") for name in same)
+            )
             if len(same) > 1:
                 for name in same:
-                    yield Relaxation(retyped(draft, {name}, goal), (Condition(name, "dtype"),))
+                    yield Relaxation(retyped(draft, {name}, goal), (PatternCondition(name, "dtype"),))
 
 
 def _other_sizes(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
@@ -233,9 +237,9 @@ def _other_sizes(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
     sized = [leaf for leaf in found if leaf.name not in fixed]
     for size in sorted({size for leaf in sized for size in leaf.value.shape}):
         names = {leaf.name for leaf in sized if size in leaf.value.shape}
-        conditions = [Condition(name, "shape", str(size)) for name in sorted(names)]
+        conditions = [PatternCondition(name, "shape", str(size)) for name in sorted(names)]
         conditions += [
-            Condition(leaf.name, "elements") for leaf in found if leaf.name in fixed and size in leaf.value.array
+            PatternCondition(leaf.name, "elements") for leaf in found if leaf.name in fixed and size in leaf.value.array
         ]
         for goal in (size + 1, 2 * size + 3):
 
@@ -252,13 +256,13 @@ def _other_ranks(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
     fixed = structural(draft)
     ranked = [leaf for leaf in found if leaf.name not in fixed]
     highest = max((len(leaf.value.shape) for leaf in ranked), default=0)
-    conditions = tuple(Condition(leaf.name, "rank") for leaf in ranked)
+    conditions = tuple(PatternCondition(leaf.name, "rank") for leaf in ranked)
     for names in ({leaf.name for leaf in ranked if len(leaf.value.shape) == highest}, {leaf.name for leaf in ranked}):
         deeper = changed(draft, names, lambda _, value: Tensor(value.dtype, np.stack([value.array, value.array])))
         yield Relaxation(deeper.with_nodes(_moved_axes(node) for node in deeper.graph.nodes), conditions)
     for leaf in ranked:
         deeper = changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array[np.newaxis]))
-        yield Relaxation(deeper, (Condition(leaf.name, "rank"),))
+        yield Relaxation(deeper, (PatternCondition(leaf.name, "rank"),))
 
 
 def _moved_axes(node: Node) -> Node:
@@ -313,29 +317,29 @@ class _Examiner:
         return same and found.faulty.build == self.evidence.faulty.build and self.kind.defined(draft)
 
 
-def _node(node: Node, needless: set[Condition]) -> NodePattern:
+def _node(node: Node, needless: set[PatternCondition]) -> NodePattern:
     attributes = {
         name: value
         for name, attribute in node.attributes.items()
-        if Condition(node.outputs[0], "attribute", name) not in needless
+        if PatternCondition(node.outputs[0], "attribute", name) not in needless
         and (value := plain_attribute(attribute.value)) is not None
     }
     domain = "" if node.domain == "ai.onnx" else node.domain
     return NodePattern(node.op, node.inputs, node.outputs, attributes, domain, inner_operators(node))
 
 
-def _value(leaf: Leaf, needless: set[Condition]) -> ValuePattern:
+def _value(leaf: Leaf, needless: set[PatternCondition]) -> ValuePattern:
     """Return the conditions on a leaf that are needed."""
 
     def needed(aspect: str) -> bool:
-        return Condition(leaf.name, aspect) not in needless
+        return PatternCondition(leaf.name, aspect) not in needless
 
     kind = DTYPES[leaf.value.dtype].kind
     dtype: str | None = leaf.value.dtype
     if not needed("dtype"):
         dtype = FLOATS if kind == "float" else None
     sizes = tuple(
-        ANY_SIZE if Condition(leaf.name, "shape", str(size)) in needless else size for size in leaf.value.shape
+        ANY_SIZE if PatternCondition(leaf.name, "shape", str(size)) in needless else size for size in leaf.value.shape
     )
     ranked = needed("rank")
     return ValuePattern(

@@ -224,11 +224,11 @@ def _divides(node: Node, value: RunOperands) -> bool:
 
 
 SPECS = (
-    replace(binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), traits=("shape-arithmetic",)),
+    replace(binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), traits=("commutative", "shape-arithmetic")),
     replace(binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY), traits=("shape-arithmetic",)),
     replace(
         binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds,
-        traits=("shape-arithmetic",),
+        traits=("commutative", "shape-arithmetic"),
     ),
     OpSpec(
         "Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast",
@@ -246,8 +246,8 @@ SPECS = (
         "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
         well_formed=_page_prelu, fusion="broadcast",
     ),
-    replace(_variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), traits=("shape-arithmetic",)),
-    replace(_variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), traits=("shape-arithmetic",)),
-    _variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER),
-    _variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS),
+    replace(_variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), traits=("commutative", "shape-arithmetic")),
+    replace(_variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), traits=("commutative", "shape-arithmetic")),
+    replace(_variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER), traits=("commutative",)),
+    replace(_variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS), traits=("commutative",)),
 )  # fmt: skip

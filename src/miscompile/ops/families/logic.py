@@ -98,18 +98,20 @@ def _shifts(node: Node, value: RunOperands) -> bool:
 
 
 SPECS = (
-    replace(_compare("Equal", PLAIN), traits=("shape-arithmetic",)),
+    replace(_compare("Equal", PLAIN), traits=("commutative", "shape-arithmetic")),
     replace(_compare("Less"), traits=("shape-arithmetic",)),
     _compare("LessOrEqual", since=16),  # before 16 a function of which inference gives no shape
     replace(_compare("Greater"), traits=("shape-arithmetic",)),
     _compare("GreaterOrEqual", since=16),
-    replace(binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("shape-arithmetic",)),
-    replace(binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("shape-arithmetic",)),
-    binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7),
+    replace(
+        binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative", "shape-arithmetic")
+    ),
+    replace(binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative", "shape-arithmetic")),
+    replace(binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative",)),
     replace(_unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1), traits=("shape-arithmetic",)),
-    binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18),
-    binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
-    binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
+    replace(binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
+    replace(binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
+    replace(binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
     _unary("BitwiseNot", INTEGERS, _bitwise_not, Exactness.MOVES, since=18),
     OpSpec(
         "BitShift", INTEGERS, _sample_shift, _shift_bounds, Exactness.MOVES, _FAMILY, _shift_defined, since=11,

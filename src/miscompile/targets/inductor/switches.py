@@ -15,6 +15,7 @@ from miscompile.targets.inductor.sightings import SIGHTINGS
 from miscompile.targets.inductor.switch_runner import (
     SWITCHED_OFF,
     PatternCheck,
+    replace_method,
     switch_graph_passes,
     switch_patterns,
     switch_vectors,
