@@ -1,12 +1,14 @@
-"""The database of a campaign, `miscompile.db`: how it is opened and brought up to date, and its errors.
+"""SQLite databases: how they are opened and brought up to date, and their errors. The tables of a campaign's one.
 
-`MIGRATIONS` are the tables: entry i brings the database from version i to i + 1. A shipped entry never changes; a new
-table or column is a new entry.
+A database has a sequence of migrations: entry i brings it from version i to i + 1. A shipped entry never changes; a
+new table or column is a new entry. Several processes may open one database at the same time.
 """
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from miscompile.base.errors import StoreError
@@ -61,56 +63,175 @@ MIGRATIONS = (
         PRIMARY KEY (kind, target, one, other)
     ) WITHOUT ROWID;
     """,
+    # Several campaigns write one store. A finding that is fixed owns no signature either, because a look-alike is a
+    # regression.
+    """
+    ALTER TABLE campaign RENAME TO first_campaign;
+    CREATE TABLE campaign (
+        id INTEGER PRIMARY KEY,
+        target TEXT NOT NULL,
+        seed TEXT NOT NULL,
+        options TEXT NOT NULL,
+        versions TEXT NOT NULL,
+        started REAL NOT NULL
+    );
+    INSERT INTO campaign SELECT id, target, seed, options, versions, started FROM first_campaign;
+    DROP TABLE first_campaign;
+    ALTER TABLE session RENAME TO first_session;
+    CREATE TABLE session (
+        campaign INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        started REAL NOT NULL,
+        seconds REAL NOT NULL DEFAULT 0,
+        ending TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (campaign, number)
+    ) WITHOUT ROWID;
+    INSERT INTO session SELECT 1, number, started, seconds, ending FROM first_session;
+    DROP TABLE first_session;
+    ALTER TABLE counter RENAME TO first_counter;
+    CREATE TABLE counter (
+        campaign INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        value INTEGER NOT NULL,
+        PRIMARY KEY (campaign, name)
+    ) WITHOUT ROWID;
+    INSERT INTO counter SELECT 1, name, value FROM first_counter;
+    DROP TABLE first_counter;
+    ALTER TABLE finding ADD COLUMN campaign INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE finding ADD COLUMN regression TEXT NOT NULL DEFAULT '';
+    DROP INDEX finding_signature;
+    CREATE UNIQUE INDEX finding_signature ON finding (signature)
+        WHERE settled = 1 AND status != 'unconfirmed' AND status != 'fixed';
+    """,
 )
-VERSION = len(MIGRATIONS)
+
+PATIENCE = 30.0
+"""Seconds that a process waits for another one's write."""
+
+_PAUSE = 0.02
 
 
-def connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
+@dataclass(frozen=True, slots=True)
+class DatabaseKind:
+    """A kind of database: its migrations, and the advice in its errors.
+
+    `elsewhere` is the option that names another place, `update` the command that brings an old one up to date, and
+    `repair` is what can be done about a damaged one.
+    """
+
+    migrations: Sequence[str]
+    elsewhere: str
+    update: str
+    repair: str
+
+
+INDEX = DatabaseKind(
+    MIGRATIONS,
+    "--out",
+    "miscompile fuzz --resume",
+    "the findings beside it are not touched: move it (and its -wal and -shm) away and run again with --resume, which "
+    "makes the index anew from the folders",
+)
+"""The index of a store of findings."""
+
+
+def connect(database: Path, *, migrate: bool, kind: DatabaseKind = INDEX) -> sqlite3.Connection:
     """Open a database and check it; with `migrate` make it or bring it up to date. Raises StoreError."""
-    with guarded(database):
-        connection = sqlite3.connect(database, timeout=30.0)
+    with guarded(database, kind):
+        connection = sqlite3.connect(database, timeout=PATIENCE)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise sqlite3.DatabaseError(problem)
-            _migrate(database, connection, wanted=migrate)
+            _migrate(database, connection, kind, wanted=migrate)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) -> None:
+@contextmanager
+def changing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Hold the one write transaction of a database inside this block, and commit at its end; after an error undo it.
+
+    The transaction begins before anything is read, so that no other process can write between a look-up and the change
+    that depends on it. A block inside another one belongs to the outer transaction.
+    """
+    if connection.in_transaction:
+        yield connection
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch the write-ahead log on. SQLite does not wait for other processes here, so this function does."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _migrate(database: Path, connection: sqlite3.Connection, kind: DatabaseKind, *, wanted: bool) -> None:
     """Migrate the schema; a reader (not `wanted`) changes nothing and needs the current schema."""
-    if wanted:
-        connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    version = 0
-    if "migration" in tables:
-        version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
-    if version > VERSION:
+    newest, version = len(kind.migrations), _version(connection)
+    if version > newest:
         raise StoreError(
-            f"{database} has schema version {version}, this miscompile knows {VERSION}; "
-            "use the newer miscompile that wrote it or choose another --out"
+            f"{database} has schema version {version}, this miscompile knows {newest}; "
+            f"use the newer miscompile that wrote it or choose another {kind.elsewhere}"
         )
-    if version < VERSION and not wanted:
-        raise StoreError(f"{database} is being made, or is of an older version; `miscompile fuzz --resume` updates it")
-    for number in range(version, VERSION):
-        step = f"BEGIN; {MIGRATIONS[number]} INSERT INTO migration VALUES ({number + 1}); COMMIT;"
-        connection.executescript(step)
+    if version < newest and not wanted:
+        raise StoreError(f"{database} is being made, or is of an older version; `{kind.update}` updates it")
+    if version < newest:
+        with changing(connection) as change:
+            change.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
+            for number in range(_version(connection), newest):  # another process may have been faster
+                for statement in _statements(kind.migrations[number]):
+                    change.execute(statement)
+                change.execute("INSERT INTO migration VALUES (?)", (number + 1,))
+
+
+def outdated(database: Path, kind: DatabaseKind = INDEX) -> bool:
+    """Tell whether a database was made by an older version of this tool. Raises StoreError for a damaged one."""
+    with guarded(database, kind), closing(sqlite3.connect(database, timeout=PATIENCE)) as connection:
+        return 0 < _version(connection) < len(kind.migrations)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "migration" not in tables:
+        return 0
+    return int(connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one, because `executescript` would commit the transaction first."""
+    text = ""
+    for piece in script.split(";"):
+        text += piece + ";"
+        if sqlite3.complete_statement(text):
+            if text.strip() != ";":
+                yield text
+            text = ""
 
 
 @contextmanager
-def guarded(database: Path) -> Iterator[None]:
+def guarded(database: Path, kind: DatabaseKind = INDEX) -> Iterator[None]:
     """Turn SQLite's errors into StoreErrors that say what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreError(f"cannot use {database}: {error}; choose another --out or make room there") from None
-    except sqlite3.DatabaseError as error:
         raise StoreError(
-            f"{database} is damaged ({error}); the findings beside it are not touched: move it (and its -wal and "
-            "-shm) away and run again with --resume, which makes the index anew from the folders"
+            f"cannot use {database}: {error}; choose another {kind.elsewhere} or make room there"
         ) from None
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{database} is damaged ({error}); {kind.repair}") from None

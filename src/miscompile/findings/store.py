@@ -1,15 +1,21 @@
-"""The store of one campaign: findings as folders, and a SQLite index with counters beside them.
+"""The store of findings: folders, and a SQLite index with counters beside them. Several campaigns may share one.
 
     OUT/miscompile.db     tables campaign, session, counter, finding, migration (write-ahead log)
     OUT/findings/         the findings themselves (`miscompile.findings.folder`)
 
 The folders are authoritative, the database is an index: a finding whose row is missing (the process was killed between
-the two writes, or the database was lost) is entered again when a writer opens the store. One process at a time
-writes; a second writer gets a StoreError. A store is used from the thread that opened it.
+the two writes, or the database was lost) is entered again when the first of its writers opens the store.
+
+Several processes may write at the same time. Each campaign has a number from 1, sessions and counters of its own, and
+triages the pending findings that it has found. Signatures are shared: a bug that two campaigns find is one finding.
+Every change reads and writes in one transaction. The file `.lock` tells who writes: a writer holds its first byte
+together with the other writers, or alone while it mends what a killed process left; a campaign that runs holds the
+byte of its number alone. A store is used from the thread that opened it.
 """
 
 import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,11 +26,11 @@ from typing import IO, Any
 from miscompile.base.errors import StoreError
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
-from miscompile.findings.database import connect, guarded
+from miscompile.findings.database import changing, connect, guarded, outdated
 from miscompile.findings.folder import FindingStatus, Stored
 
 DATABASE = "miscompile.db"
-_ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced"
+_ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced, regression"
 
 
 UNEXPLAINED = "unexplained"
@@ -51,7 +57,8 @@ class Record:
     """A finding's row in the index, for tables that must not open its folder.
 
     `duplicates` counts later findings of the same signature, `first_seen` is the index of the test that found it (-1:
-    unknown), `nodes` the size of its program (0: unknown), `reproduced` whether a fresh process showed it again.
+    unknown), `nodes` the size of its program (0: unknown), `reproduced` whether a fresh process showed it again,
+    `regression` the release that had fixed the bug before it came back (empty: no regression).
     """
 
     identifier: str
@@ -64,33 +71,40 @@ class Record:
     culprits: tuple[str, ...] = ()
     nodes: int = 0
     reproduced: bool = False
+    regression: str = ""
 
 
 @dataclass(slots=True)
 class Store:
-    """An open store; `path` is OUT. Make one with `Store.open`."""
+    """An open store; `path` is OUT. Make one with `Store.open`.
+
+    `number` is that of the campaign to which sessions, counters and new findings belong.
+    """
 
     path: Path
     _connection: sqlite3.Connection
     _lock: IO[bytes] | None = field(default=None)
+    number: int = 1
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> "Store":
-        """Open the store at `path` as its one writer, and make it if needed; without `create`, only for reading.
+        """Open the store at `path` for writing, and make it if needed; without `create`, only for reading.
 
-        Raises StoreError when there is none, when the folder cannot be written, when another process writes to it,
-        when the database is damaged or of a newer version. No existing data is destroyed.
+        Raises StoreError when there is none, when the folder cannot be written, when the database is damaged or of a
+        newer version. No existing data is destroyed.
         """
         database = path / DATABASE
         if not create and not database.exists():
             raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
-        lock = _take_lock(path) if create else None
+        lock = _open_lock(path) if create else None
         try:
-            connection = connect(database, migrate=create)
-            store = cls(path, connection, lock)
-            if create:
+            alone = lock is not None and _lock_all(lock, alone=True)
+            store = cls(path, connect(database, migrate=create or _can_update(path)), lock)
+            if alone:
                 folder.recover(path)
                 store.reindex()
+            if lock is not None:
+                _lock_all(lock, alone=False)
         except BaseException:
             if lock:
                 lock.close()
@@ -98,7 +112,7 @@ class Store:
         return store
 
     def close(self) -> None:
-        """Close the database and let another writer in. Idempotent."""
+        """Close the database and give the locks back. Idempotent."""
         with suppress(sqlite3.Error):
             self._connection.close()
         if self._lock:
@@ -118,10 +132,11 @@ class Store:
         itself.
         """
         identifier, signature = stored.finding.identifier, stored.finding.property.signature
-        if self.duplicate(signature) or self._seen_again(identifier):
-            return False
-        folder.save(self.path, stored)
-        self._insert(record_of(stored), signature)
+        with self._change():
+            if self.duplicate(signature) or self._seen_again(identifier):
+                return False
+            folder.save(self.path, stored)
+            self._insert(record_of(stored), signature)
         return True
 
     def register(self, record: Record, signature: Signature, *, unexplained: bool = False) -> bool:
@@ -130,12 +145,13 @@ class Store:
         The folder of a duplicate is removed. The same case written twice is a duplicate of itself. An `unexplained`
         finding is entered although another one has its signature, because it may be another bug; `settle` decides.
         """
-        if self._seen_again(record.identifier):
-            return False
-        if not unexplained and self.duplicate(signature):
-            folder.remove(self.path, record.identifier)
-            return False
-        self._insert(record, signature, settled=not unexplained)
+        with self._change():
+            if self._seen_again(record.identifier):
+                return False
+            if not unexplained and self.duplicate(signature):
+                folder.remove(self.path, record.identifier)
+                return False
+            self._insert(record, signature, settled=not unexplained)
         return True
 
     def settle(
@@ -146,73 +162,78 @@ class Store:
         None when another finding has its signature: that finding's duplicates are incremented, and this folder is
         removed. `apart` may tell the new finding and the other one apart, by a signature for the new one.
         """
-        stored = self.load(identifier)
-        owner = self._owner(stored.finding.property.signature)
-        if apart is not None and owner not in (None, identifier) and (fresh := apart(stored, self.load(owner))):
-            held = replace(stored.finding.property, signature=fresh)
-            stored = replace(stored, finding=replace(stored.finding, property=held))
-            folder.save(self.path, stored)
-        if self._merged(stored):
-            return None
-        self._insert(record_of(stored), stored.finding.property.signature)
+        with self._change():
+            stored = self.load(identifier)
+            owner = self._owner(stored.finding.property.signature)
+            if apart is not None and owner not in (None, identifier) and (fresh := apart(stored, self.load(owner))):
+                held = replace(stored.finding.property, signature=fresh)
+                stored = replace(stored, finding=replace(stored.finding, property=held))
+                folder.save(self.path, stored)
+            if self._merged(stored):
+                return None
+            self._insert(record_of(stored), stored.finding.property.signature)
         return stored
 
-    def update(self, stored: Stored) -> bool:
-        """Write a finding's new state; return False when another finding has its signature.
+    def update(self, stored: Stored, *, new: bool = False) -> bool:
+        """Write a finding's state; return False when another finding has its signature.
 
-        In that case this finding and its duplicates are added to the other one's duplicates, and this one is removed.
+        In that case this finding and its duplicates are added to the other one's duplicates, and this one is removed. A
+        finding that is `new` here belongs to the campaign whose seed and target it has.
         """
         undecided = stored.status == "pending" and bool(stored.finding.facts.get(UNEXPLAINED))
-        if not undecided and self._merged(stored):
-            return False
-        folder.save(self.path, stored)
-        self._insert(record_of(stored), stored.finding.property.signature, settled=not undecided)
+        with self._change():
+            if not undecided and self._merged(stored):
+                return False
+            folder.save(self.path, stored)
+            finder = self._finder(stored) if new else None
+            self._insert(record_of(stored), stored.finding.property.signature, settled=not undecided, campaign=finder)
         return True
 
     def duplicate(self, signature: Signature) -> bool:
         """Increment the duplicates of the finding with `signature`; return whether there is one."""
-        owner = self._owner(signature)
-        if owner is None:
-            return False
         with self._change() as change:
+            owner = self._owner(signature)
+            if owner is None:
+                return False
             change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (owner,))
         return True
 
-    def findings(self, status: FindingStatus | None = None) -> list[Record]:
-        """Return the rows of all findings, or of those with `status`, in the order in which they were first seen."""
-        wanted = "" if status is None else "WHERE status = ?"
-        with self._change() as change:
-            rows = change.execute(
-                f"SELECT {_ROW} FROM finding {wanted} ORDER BY first_seen, rowid", (status,) if status else ()
-            ).fetchall()
-        return [_record(*row) for row in rows]
+    def findings(self, status: FindingStatus | None = None, *, own: bool = False) -> list[Record]:
+        """Return the rows of all findings, or of those with `status`, in the order in which they were first seen.
+
+        With `own` they are those that this campaign has found.
+        """
+        wanted = {"status = ?": status, "campaign = ?": self.number if own else None}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(given)}" if given else ""
+        query = f"SELECT {_ROW} FROM finding {where} ORDER BY first_seen, rowid"
+        return [_record(*row) for row in self._rows(query, tuple(given.values()))]
 
     def pending(self) -> list[Record]:
-        """Return the findings that were not triaged yet, which a resumed campaign triages."""
-        return self.findings("pending")
+        """Return the findings of this campaign that were not triaged yet, which it triages when it is resumed."""
+        return self.findings("pending", own=True)
 
     def load(self, identifier: str) -> Stored:
         """Read one finding from its folder. Raises StoreError when it is absent or damaged."""
         return folder.load(self.path, identifier)
 
     def counters(self) -> dict[str, int]:
-        """Return all counters, summed over the sessions."""
-        with self._change() as change:
-            return dict(change.execute("SELECT name, value FROM counter ORDER BY name").fetchall())
+        """Return all counters, summed over sessions and campaigns."""
+        return dict(self._rows("SELECT name, sum(value) FROM counter GROUP BY name ORDER BY name"))
 
     def add_counters(self, more: Mapping[str, int]) -> None:
         """Add to the counters; unknown names start at zero."""
         with self._change() as change:
             change.executemany(
-                "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
-                list(more.items()),
+                "INSERT INTO counter VALUES (?, ?, ?)"
+                " ON CONFLICT (campaign, name) DO UPDATE SET value = value + excluded.value",
+                [(self.number, name, value) for name, value in more.items()],
             )
 
     def pass_activity(self) -> list[tuple[str, str, str, str, int]]:
-        """Return the pass counts, summed over the sessions, as rows of `core.activity.PassActivity`."""
-        with self._change() as change:
-            query = "SELECT kind, target, one, other, count FROM firing ORDER BY kind, target, one, other"
-            return [tuple(row) for row in change.execute(query).fetchall()]
+        """Return the pass counts, summed over sessions and campaigns, as rows of `core.activity.PassActivity`."""
+        query = "SELECT kind, target, one, other, count FROM firing ORDER BY kind, target, one, other"
+        return [(kind, target, one, other, count) for kind, target, one, other, count in self._rows(query)]
 
     def add_pass_activity(self, rows: Iterable[tuple[str, str, str, str, int]]) -> None:
         """Add rows to the pass counts."""
@@ -224,41 +245,75 @@ class Store:
             )
 
     def campaign(self) -> Campaign | None:
-        """Return the parameters of the campaign; None before `begin`, or when the database was recreated."""
-        with self._change() as change:
-            row = change.execute("SELECT target, seed, options, versions, started FROM campaign").fetchone()
-        return row and Campaign(row[0], int(row[1]), json.loads(row[2]), json.loads(row[3]), row[4])
+        """Return the parameters of this campaign; None before `begin`, or when the database was recreated."""
+        return self.campaigns().get(self.number)
 
-    def begin(self, campaign: Campaign) -> None:
-        """Note what the campaign was started with, replacing an older note."""
-        options, versions = json.dumps(dict(campaign.options)), json.dumps(dict(campaign.versions))
-        with self._change() as change:
-            change.execute(
-                "INSERT OR REPLACE INTO campaign VALUES (1, ?, ?, ?, ?, ?)",
-                (campaign.target, str(campaign.seed), options, versions, campaign.started),
+    def campaigns(self) -> dict[int, Campaign]:
+        """Return the parameters of all campaigns, by number."""
+        rows = self._rows("SELECT id, target, seed, options, versions, started FROM campaign ORDER BY id")
+        return {row[0]: Campaign(row[1], int(row[2]), json.loads(row[3]), json.loads(row[4]), row[5]) for row in rows}
+
+    def campaign_of(self, identifier: str) -> Campaign | None:
+        """Return the parameters of the campaign that has found a finding; those of the first when it is unknown."""
+        rows = self._rows("SELECT campaign FROM finding WHERE identifier = ?", (identifier,))
+        campaigns = self.campaigns()
+        return campaigns.get(rows[0][0] if rows else 1, campaigns.get(1))
+
+    def choose(self, number: int) -> None:
+        """Let this process run the campaign `number`. Raises StoreError when another process does."""
+        self.number = number
+        if self._lock is not None and not _lock_campaign(self._lock, number):
+            raise StoreError(
+                f"another process is running campaign {number} in {self.path}; wait for it, or --join another campaign"
             )
 
-    def begin_session(self, started: float) -> int:
-        """Note that a session starts at `started` (seconds since 1970); return its number, from 1."""
+    def begin(self, campaign: Campaign) -> int:
+        """Add a campaign with these parameters, let this process run it, and return its number.
+
+        Raises StoreError when the store has one of the same targets and seed, which would repeat it.
+        """
+        options, versions = json.dumps(dict(campaign.options)), json.dumps(dict(campaign.versions))
         with self._change() as change:
-            return int(change.execute("INSERT INTO session (started) VALUES (?)", (started,)).lastrowid or 0)
+            for number, other in self.campaigns().items():
+                if (other.target, other.seed) == (campaign.target, campaign.seed):
+                    raise StoreError(
+                        f"campaign {number} in {self.path} tests {other.target} with the seed {other.seed} already; "
+                        "continue it with --resume, or choose another --seed"
+                    )
+            added = change.execute(
+                "INSERT INTO campaign (target, seed, options, versions, started) VALUES (?, ?, ?, ?, ?)",
+                (campaign.target, str(campaign.seed), options, versions, campaign.started),
+            )
+            self.choose(int(added.lastrowid or 0))
+        return self.number
+
+    def begin_session(self, started: float) -> int:
+        """Note that a session of this campaign starts at `started` (seconds since 1970); return its number, from 1."""
+        with self._change() as change:
+            query = "SELECT coalesce(max(number), 0) + 1 FROM session WHERE campaign = ?"
+            number = int(change.execute(query, (self.number,)).fetchone()[0])
+            insert = "INSERT INTO session (campaign, number, started) VALUES (?, ?, ?)"
+            change.execute(insert, (self.number, number, started))
+        return number
 
     def note_session(self, number: int, seconds: float, ending: str = "") -> None:
-        """Record the duration of session `number` in seconds, and, at its end, the reason of its end."""
+        """Record the duration of this campaign's session `number` in seconds, and at its end the reason of its end."""
         with self._change() as change:
-            change.execute("UPDATE session SET seconds = ?, ending = ? WHERE number = ?", (seconds, ending, number))
+            update = "UPDATE session SET seconds = ?, ending = ? WHERE campaign = ? AND number = ?"
+            change.execute(update, (seconds, ending, self.number, number))
 
     def sessions(self) -> list[tuple[int, float, float, str]]:
-        """Return (number, started, seconds, ending) of every session."""
-        with self._change() as change:
-            return change.execute("SELECT number, started, seconds, ending FROM session ORDER BY number").fetchall()
+        """Return (number, started, seconds, ending) of every session, campaign by campaign."""
+        query = "SELECT number, started, seconds, ending FROM session ORDER BY campaign, number"
+        return [(number, started, seconds, ending) for number, started, seconds, ending in self._rows(query)]
 
     def _owner(self, signature: Signature) -> str | None:
         if not _settled(signature):
             return None
         with self._change() as change:
             row = change.execute(
-                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1 AND status != 'unconfirmed'",
+                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1"
+                " AND status != 'unconfirmed' AND status != 'fixed'",
                 (_plain(str(signature)),),
             ).fetchone()
         return row and str(row[0])
@@ -271,10 +326,11 @@ class Store:
 
     def _merged(self, stored: Stored) -> bool:
         """If another finding has the signature, count this one as its duplicate and remove it; return whether so."""
-        identifier, other = stored.finding.identifier, self._owner(stored.finding.property.signature)
-        if other in (None, identifier):
-            return False
+        identifier = stored.finding.identifier
         with self._change() as change:
+            other = self._owner(stored.finding.property.signature)
+            if other in (None, identifier):
+                return False
             own = change.execute("SELECT duplicates FROM finding WHERE identifier = ?", (identifier,))
             more = 1 + sum(row[0] for row in own.fetchall())
             change.execute("UPDATE finding SET duplicates = duplicates + ? WHERE identifier = ?", (more, other))
@@ -282,25 +338,31 @@ class Store:
         folder.remove(self.path, identifier)
         return True
 
-    def _insert(self, record: Record, signature: Signature, *, settled: bool = True) -> None:
+    def _insert(
+        self, record: Record, signature: Signature, *, settled: bool = True, campaign: int | None = None
+    ) -> None:
         values = (
             record.identifier, record.signature, int(settled and _settled(signature)), record.status,
             record.kind, record.message, record.first_seen, json.dumps(record.culprits), record.nodes,
-            int(record.reproduced),
+            int(record.reproduced), record.regression, self.number if campaign is None else campaign,
         )  # fmt: skip
         with self._change() as change:
             change.execute(
                 "INSERT INTO finding (identifier, signature, settled, status, kind, message, first_seen, culprits,"
-                " nodes, reproduced) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (identifier) DO UPDATE SET"
+                " nodes, reproduced, regression, campaign) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (identifier) DO UPDATE SET"
                 " signature = excluded.signature, settled = excluded.settled, status = excluded.status,"
                 " kind = excluded.kind, message = excluded.message, culprits = excluded.culprits,"
-                " nodes = excluded.nodes, reproduced = excluded.reproduced,"
+                " nodes = excluded.nodes, reproduced = excluded.reproduced, regression = excluded.regression,"
                 " first_seen = CASE WHEN excluded.first_seen < 0 THEN first_seen ELSE excluded.first_seen END",
                 values,
             )
 
     def reindex(self) -> None:
-        """Update the rows from the folders, because a kill between the two writes can make them differ."""
+        """Update the rows from the folders, because a kill between the two writes can make them differ.
+
+        Only the one writer of a store may call this, because others write folders before rows.
+        """
         rows = {record.identifier: record for record in self.findings()}
         names = folder.identifiers(self.path)
         with self._change() as change:
@@ -309,16 +371,38 @@ class Store:
         for identifier in names:
             row = rows.get(identifier)
             if row is None or row.status == "pending":
-                self.update(folder.load(self.path, identifier))
+                self.update(folder.load(self.path, identifier), new=row is None)
+
+    def adopt(self) -> None:
+        """Enter the findings that this campaign's lanes have saved and not told, because they were ended before."""
+        rows = {record.identifier for record in self.findings()}
+        for identifier in folder.identifiers(self.path):
+            if identifier in rows:
+                continue
+            with suppress(StoreError):  # another campaign may replace or remove the folder now
+                stored = folder.load(self.path, identifier)
+                if self._finder(stored) == self.number:
+                    self.update(stored)
+
+    def _finder(self, stored: Stored) -> int:
+        """Return the number of the campaign that has found a finding without a row: by seed and target."""
+        seed, target = stored.finding.case.recipe.get("seed"), stored.finding.property.target
+        campaigns = self.campaigns()
+        fitting = [number for number, one in campaigns.items() if target in one.target.split(" ")]
+        return next((one for one in fitting if campaigns[one].seed == seed), next(iter(fitting), 1))
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with guarded(self.path / DATABASE):
+            return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        with guarded(self.path / DATABASE), self._connection:
+        with guarded(self.path / DATABASE), changing(self._connection):
             yield self._connection
 
 
 def record_of(stored: Stored) -> Record:
-    """Return the row of a finding; the facts `test`, `nodes` and `reproduced` are optional."""
+    """Return the row of a finding; the facts `test`, `nodes`, `reproduced` and `regression` are optional."""
     finding, facts = stored.finding, stored.finding.facts
     signature = finding.property.signature
     return Record(
@@ -331,16 +415,17 @@ def record_of(stored: Stored) -> Record:
         culprits=signature.culprits,
         nodes=int(facts.get("nodes", 0)),
         reproduced=bool(facts.get("reproduced", False)),
+        regression=str(facts.get("regression", {}).get("fixed_in", "")),
     )
 
 
 def _record(
     identifier: str, signature: str, status: FindingStatus, kind: str, message: str, duplicates: int, first_seen: int,
-    culprits: str, nodes: int, reproduced: int,
+    culprits: str, nodes: int, reproduced: int, regression: str,
 ) -> Record:  # fmt: skip
     return Record(
         identifier, signature, status, kind, message, duplicates, first_seen, tuple(json.loads(culprits)), nodes,
-        bool(reproduced),
+        bool(reproduced), regression,
     )  # fmt: skip
 
 
@@ -353,13 +438,33 @@ def _settled(signature: Signature) -> bool:
     return bool(signature.culprits or signature.text)
 
 
-def _take_lock(path: Path) -> IO[bytes]:
+def _can_update(path: Path) -> bool:
+    """Tell whether a reader can bring the database up to date: it is outdated, and no process writes."""
+    if not outdated(path / DATABASE) or not os.access(path, os.W_OK):
+        return False
+    with _open_lock(path) as lock:
+        return _lock_all(lock, alone=True)
+
+
+def _open_lock(path: Path) -> IO[bytes]:
     with folder.writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("ab")
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            lock.close()
-            raise StoreError(f"another process is writing to {path}; wait for it or choose another --out") from None
-    return lock
+        return (path / ".lock").open("a+b")
+
+
+def _lock_all(lock: IO[bytes], *, alone: bool) -> bool:
+    """Hold the byte of all writers: `alone` if nobody else writes (returns whether so), else together with them."""
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH, 1, 0)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _lock_campaign(lock: IO[bytes], number: int) -> bool:
+    """Hold the byte of a campaign that runs; return False when another process does."""
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
