@@ -37,7 +37,9 @@ class Plan:
     known bugs. `model` is the path of a user's model to test instead of generated programs, with `slices`
     also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
     of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
-    seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
+    seeds in the same way. `probe_seconds` limits the capability probe at the start of a session. With `schedule`, all
+    techniques and checks that the other options leave are arms among which the scheduler divides the time; otherwise
+    the producers have fixed shares.
     """
 
     target: str
@@ -71,6 +73,16 @@ class Plan:
     device: str = "cpu"
     patterns: str | None = None
     instances: str | None = None
+    schedule: bool = False
+
+    @property
+    def scheduled(self) -> bool:
+        """Tell whether the scheduler divides the time among arms; producers that are named have fixed shares."""
+        return self.schedule and not self.producers and self.model is None
+
+    def alone(self, target: str) -> "Plan":
+        """Return the plan of a campaign against one of the targets alone."""
+        return replace(self, target=target, others=())
 
     @property
     def has_seeds(self) -> bool:
@@ -135,7 +147,8 @@ class Plan:
     @property
     def chosen_checks(self) -> tuple[str, ...]:
         """The checks. Raises UsageError for one that is unknown, or that a target does not support."""
-        return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
+        asked = self.checks or (("all",) if self.scheduled else ())
+        return chosen(asked, [parse_target(target).about for target in self.targets], self.device)
 
     @property
     def chosen_transforms(self) -> tuple[Spec, ...]:

@@ -61,6 +61,17 @@ MIGRATIONS = (
         PRIMARY KEY (kind, target, one, other)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE arm (
+        name TEXT PRIMARY KEY,
+        tests INTEGER NOT NULL,
+        cpu_us INTEGER NOT NULL,
+        violations INTEGER NOT NULL,
+        signatures INTEGER NOT NULL,
+        confirmed INTEGER NOT NULL,
+        pairs INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)
 

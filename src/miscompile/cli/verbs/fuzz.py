@@ -13,9 +13,14 @@ from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validat
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
+from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Store
 from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
+
+LONG = 1800.0
+"""Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
+prepare."""
 
 
 @click.command("fuzz", short_help="A campaign against one compiler.")
@@ -55,7 +60,7 @@ from miscompile.targets.registry import parse_target
     "checks",
     callback=values.names,
     metavar="NAMES",
-    help=f"What to check: {', '.join(CHECKS)}, or all. [default: {', '.join(DEFAULT)}]",
+    help=f"What to check: {', '.join(CHECKS)}, or all. [default: all; {', '.join(DEFAULT)} with --producer]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
 @click.option(
@@ -140,7 +145,15 @@ def _options(given: dict[str, Any]) -> Plan:
         given["checks"] = given["checks"] or PRESETS[preset].checks
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
-    return plan_of(targets, given, resume=given["resume"])
+    plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"])
+    if plan.scheduled and plan.instances is None and _is_long(plan) and not (plan.ops or plan.dtypes):
+        return replace(plan, instances=OWN)
+    return plan
+
+
+def _is_long(plan: Plan) -> bool:
+    """Tell whether a campaign is so long that it can afford to prepare seeds from library tests."""
+    return plan.tests is None and (plan.seconds is None or plan.seconds >= LONG)
 
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:
