@@ -1,7 +1,8 @@
 """`miscompile fuzz`: a campaign against one compiler."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
+from miscompile.cli.plan_file import located, options_of, read_plan, settle
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import OWN
@@ -23,8 +25,24 @@ LONG = 1800.0
 prepare."""
 
 
+def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Make the values of the plan file the defaults of all options."""
+    del param
+    if value is not None:
+        ctx.default_map = settle(read_plan(value), ctx)
+    return value
+
+
 @click.command("fuzz", short_help="A campaign against one compiler.")
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.argument("targets", nargs=-1, metavar="TARGET...")
+@click.option(
+    "--plan",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    is_eager=True,
+    callback=_from_plan,
+    metavar="FILE",
+    help="Take the options from this TOML file; those that are given here as well count more.",
+)
 @campaign_options
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only these operators, as in Add,Conv.")
@@ -87,6 +105,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --time 2h --out nightly
       miscompile fuzz onnxruntime --tests 10000 --seed 7 --json
       miscompile fuzz onnxruntime --ops Conv,Relu,Add --dtypes float32
+      miscompile fuzz --plan nightly.toml                 the options in this file
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
@@ -108,11 +127,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
-    options = _options(given)
-    for target in options.targets:
-        parse_target(target)
+    options = checked_plan(ctx, given)
     check_out(options.out, resume=options.resume)
-    _check(options)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if options.resume:
@@ -125,14 +141,49 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
 
 
+def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
+    """Return the plan of the command's values `given`. Raises UsageError, with the line of a plan file if it is wrong.
+
+    `ctx` is the context in which the command line was parsed.
+    """
+    path: Path | None = given.pop("plan")
+    given["targets"] = given["targets"] or (ctx.default_map or {}).get("targets", ())
+    if not given["targets"] and path is not None:
+        raise UsageError(f'{path}: targets is missing, as in targets = ["onnxruntime"]')
+    if not given["targets"]:
+        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "targets"))
+    if path is None or any(_was_given(ctx, name, plan=False) for name in ctx.params if name != "plan"):
+        return _of_values(given)
+    file = read_plan(path)
+    names = {str(param.name): key for key, param in options_of(ctx.command).items()}
+
+    usual = ctx.command.make_context("fuzz", list(given["targets"])).params
+
+    def check(keys: Sequence[str]) -> None:
+        _of_values({name: given[name] if names.get(name, name) in keys else usual[name] for name in given})
+
+    located(file, check)
+    return _of_values(given)
+
+
+def _of_values(given: Mapping[str, Any]) -> Plan:
+    options = _options(dict(given))
+    for target in options.targets:
+        parse_target(target)
+    _check(options)
+    return options
+
+
 def _check(options: Plan) -> None:
     """Raise UsageError for invalid options, before anything is installed."""
     check_generation(options)
     validate(options)
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+def _was_given(ctx: click.Context, name: str, *, plan: bool = True) -> bool:
+    """Tell whether an option is on the command line or, with `plan`, in the plan file."""
+    source = ctx.get_parameter_source(name)
+    return source not in (None, ParameterSource.DEFAULT) and (plan or source != ParameterSource.DEFAULT_MAP)
 
 
 def _options(given: dict[str, Any]) -> Plan:
