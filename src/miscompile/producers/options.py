@@ -26,15 +26,16 @@ _FEWEST, _LARGEST = 3, 200
 class GeneratorOptions:
     """The options of strict generation.
 
-    `nodes` is the number of operators aimed at; `spread` the share of graphs of another size, half of them with one
-    to three operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated
-    (empty: everything the target supports); tensors are drawn with ranks from `min_rank` to `max_rank`; `opsets`
-    are drawn from; `motifs` and `noops` are probabilities of planting one instead of inserting an operator,
-    `quantised` and `containers` the shares of the motifs that are quantised chains, and blocks of sequences and
-    optionals; `control` is the probability of planting a block with bodies (If, Loop, Scan); `integral` is the
-    share of graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range;
-    `inner_outputs` the probability that an inner value becomes an output; `variants` the number of programs made of
-    one graph, which differ in outputs, constants and inputs; `share` the producer's share among several.
+    Tensors are drawn with ranks from `min_rank` to `max_rank`, where an operator admits these. `nodes` is the
+    number of operators aimed at; `spread` the share of graphs of another size, half of them with one to three
+    operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated (empty:
+    everything the target supports); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
+    instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised
+    chains, and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If,
+    Loop, Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run
+    over their whole range; `inner_outputs` the probability that an inner value becomes an output; `variants` the
+    number of programs made of one graph, which differ in outputs, constants and inputs; `share` the producer's
+    share among several.
     """
 
     nodes: int = 10

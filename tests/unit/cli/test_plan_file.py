@@ -134,7 +134,7 @@ def test_the_arms_are_shown(tmp_path: Path) -> None:
 
 KEYS = st.from_regex(r"[a-z][a-z-]{0,10}", fullmatch=True)
 VALUES = (
-    st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(exclude_categories=("Cs",), min_codepoint=32))
+    st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(exclude_categories=["Cs"], min_codepoint=32))
 )
 
 
