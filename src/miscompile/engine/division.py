@@ -8,7 +8,7 @@ from miscompile.base.rng import stream
 from miscompile.core.arms import ArmYield
 from miscompile.engine.arms import arms_of
 from miscompile.engine.bandit import Bandit
-from miscompile.engine.meter import Pair
+from miscompile.engine.meter import PassPair
 from miscompile.engine.plan import Plan
 
 EVERY = 2.0
@@ -27,7 +27,7 @@ class Division:
     plan: Plan
     session: int
     earlier: Mapping[str, ArmYield]
-    pairs: set[Pair]
+    pairs: set[PassPair]
     counts: dict[str, ArmYield] = field(init=False)
     _unsaved: dict[str, ArmYield] = field(default_factory=dict)
     _bandit: Bandit = field(init=False)

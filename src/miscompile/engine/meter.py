@@ -10,7 +10,7 @@ from miscompile.core.outcome import Outcome, TimedOut, Values
 from miscompile.core.run import Run
 from miscompile.producers.scheduled import ARM
 
-Pair = tuple[str, str, str]
+PassPair = tuple[str, str, str]
 """The name of a target, and two of its passes in alphabetical order."""
 
 
@@ -25,8 +25,8 @@ class ArmMeter:
     names: Mapping[str, str]
     limit_seconds: float
     _counts: dict[str, ArmYield] = field(default_factory=dict)
-    _seen: set[Pair] = field(default_factory=set)
-    _fresh: dict[str, list[Pair]] = field(default_factory=dict)
+    _seen: set[PassPair] = field(default_factory=set)
+    _fresh: dict[str, list[PassPair]] = field(default_factory=dict)
 
     def note(self, recipe: Mapping[str, Any], runs: Sequence[Run], outcomes: Sequence[Outcome], spent_us: int) -> None:
         """Count a test of the arm that `recipe` names; `spent_us` is the CPU time beside the given outcomes'."""
@@ -52,7 +52,7 @@ class ArmMeter:
         self._counts = {}
         return counts
 
-    def take_pairs(self) -> dict[str, list[Pair]]:
+    def take_pairs(self) -> dict[str, list[PassPair]]:
         """Return by arm the pairs of passes that fired together first in one of its tests, each only once."""
         fresh, self._fresh = self._fresh, {}
         return fresh
