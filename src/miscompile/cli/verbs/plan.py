@@ -19,7 +19,14 @@ _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 
 @click.group("plan", short_help="Plan files for repeatable campaigns.")
 def command() -> None:
-    """Show or check the TOML files that `miscompile fuzz --plan FILE` takes."""
+    """Show or check the TOML files that `miscompile fuzz --plan FILE` takes.
+
+    \b
+    Examples:
+      miscompile plan show                     the plan of `miscompile fuzz onnxruntime`, with its arms
+      miscompile plan show nightly.toml        this plan with all defaults, as a plan file
+      miscompile plan check nightly.toml       exit code 2 and the line of the first error
+    """
 
 
 @command.command("show")
