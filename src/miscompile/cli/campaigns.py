@@ -17,6 +17,7 @@ from miscompile.cli import values
 from miscompile.cli.live import LiveDisplay
 from miscompile.cli.options import default_out, limits_of_time, new_seed
 from miscompile.core.ports import Listener
+from miscompile.engine.arms import arms_of
 from miscompile.engine.plan import Plan
 from miscompile.findings.store import DATABASE, Store
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
@@ -62,6 +63,8 @@ def validate(plan: Plan) -> None:
     from miscompile.producers.kinds import PRODUCERS
 
     _ = plan.chosen_checks, plan.chosen_transforms
+    if plan.scheduled:
+        arms_of(plan)
     for name, options in plan.producer_specs():
         PRODUCERS.get(name).check(options)
 

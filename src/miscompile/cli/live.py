@@ -11,12 +11,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from miscompile.core.arms import ArmYield, arms_rows
 from miscompile.core.events import Event, Found, Notice, Progress
 
 _REDRAW = 0.2
 _LINE_EVERY = 5.0
 _WINDOW = 10.0
 _CLASSES = 12
+_ARMS = 5
 
 
 class LiveDisplay:
@@ -96,6 +98,8 @@ class LiveDisplay:
             for name, count in self._classes.most_common(_CLASSES):
                 table.add_row(Text(name), str(count))
             parts.append(table)
+        if self._last.arms:
+            parts.append(Text(arms_line(self._last.arms)))
         return Group(*parts)
 
 
@@ -110,6 +114,12 @@ def progress_line(
         f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
         f"{valid_share(counters):.0%} valid  {classes} findings  {counters.get('deaths', 0)} deaths"
     )
+
+
+def arms_line(arms: Mapping[str, ArmYield]) -> str:
+    """Return one line with the shares and the new signatures of the arms that take most of the time."""
+    rows = arms_rows(arms, _ARMS)
+    return "time: " + ", ".join(f"{name} {share} ({new} new)" for name, share, _, new, *_ in rows)
 
 
 def valid_share(counters: Mapping[str, int]) -> float:

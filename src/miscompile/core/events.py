@@ -1,18 +1,23 @@
 """Events: the values that tell listeners about the course of a campaign, and lines about that of other long work."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from miscompile.core.arms import ArmYield
 from miscompile.core.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counters since the start of this session, summed over the lanes."""
+    """Counters since the start of this session, summed over the lanes.
+
+    `arms` are the yields of a scheduled campaign's arms by name, over all its sessions.
+    """
 
     seconds: float
     counters: Mapping[str, int]
+    arms: Mapping[str, ArmYield] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

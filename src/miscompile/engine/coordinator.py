@@ -16,6 +16,7 @@ from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device
+from miscompile.engine.division import Division
 from miscompile.engine.known_bugs import KnownBugs, name_in_ledger, new_ones, release_under_test
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
@@ -32,6 +33,7 @@ from miscompile.findings.folder import Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
+from miscompile.producers.scheduled import ARM
 from miscompile.producers.slices.collection import Collection
 from miscompile.triage.predicate import told_apart
 from miscompile.triage.queue import TriageAnswer, TriageQueue
@@ -140,6 +142,7 @@ class _Coordinator:
         self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
         self._enter_findings()
         self.steered = self._steered() if plan.steer else ()
+        self.division = self._division()
 
     def run(self) -> None:
         ending = "failed"
@@ -203,6 +206,20 @@ class _Coordinator:
             _tell(self.listeners, Notice(problem))
         return (*found, *new_ones(others, found))
 
+    def _division(self) -> Division | None:
+        """Return the division of the time among arms; None when the producers have fixed shares."""
+        if not self.plan.scheduled:
+            return None
+        rows = self.store.pass_activity()
+        pairs = {(target, one, other) for kind, target, one, other, _ in rows if kind == "together"}
+        return Division(self.plan, self.session, self.store.arms(), pairs)
+
+    def _divide(self) -> None:
+        """Send the lanes new weights of the arms when it is time."""
+        weights = None if self.division is None else self.division.weights(time.monotonic())
+        if weights is not None:
+            self.lanes.divide(weights)
+
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds
         stopped: float | None = None
@@ -210,6 +227,7 @@ class _Coordinator:
             for message in self.lanes.messages(_TURN):
                 self._take(message)
             self._settle(self.triage.collect())
+            self._divide()
             self._show()
             if stopped is None and limit is not None and self._elapsed() > limit:
                 self.lanes.stop()
@@ -252,11 +270,16 @@ class _Coordinator:
             self.activity.add(message["activity"])
         elif "finding" in message:
             record, signature = _record_from(message["finding"]), signature_from(message["signature"])
-            self._new_finding(record, signature, unexplained=message["unexplained"])
+            self._new_finding(record, signature, message["arm"], unexplained=message["unexplained"])
         elif "duplicate" in message:
             signature = signature_from(message["duplicate"])
             self.store.duplicate(signature)
             self.known.sighted(signature)
+        elif self.division is not None and "arms" in message:
+            self.division.add(message["arms"])
+            self.division.add_pairs(message["pairs"])
+        elif self.division is not None and "no arm" in message:
+            self.division.drop(message["no arm"])
         elif "notice" in message:
             _tell(self.listeners, Notice(message["notice"]))
         elif "usage" in message:
@@ -264,9 +287,11 @@ class _Coordinator:
         elif "failure" in message:
             raise ExecutionError(message["failure"])
 
-    def _new_finding(self, record: Record, signature: Signature, *, unexplained: bool = False) -> None:
+    def _new_finding(self, record: Record, signature: Signature, arm: str, *, unexplained: bool = False) -> None:
         if self.store.register(record, signature, unexplained=unexplained):
             self.triage.submit(record.identifier)
+            if self.division is not None:
+                self.division.new_signature(arm)
 
     def _settle(self, answers: list[TriageAnswer]) -> None:
         for answer in answers:
@@ -276,7 +301,7 @@ class _Coordinator:
                 self.store.update(replace(self.store.load(answer.identifier), status="unconfirmed"))
             for identifier in answer.slippages:
                 found = self.store.load(identifier)
-                self._new_finding(record_of(found), found.finding.property.signature)
+                self._new_finding(record_of(found), found.finding.property.signature, _arm_of(found))
             if answer.problem:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
@@ -284,6 +309,8 @@ class _Coordinator:
             if stored is not None and stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
                 self._steer(stored)
+                if self.division is not None and stored.status == "confirmed":
+                    self.division.confirmed(_arm_of(stored))
 
     def _entered(self, stored: Stored) -> Stored | None:
         """Enter a triaged finding in the ledger; return its new state, None when another finding has its signature."""
@@ -305,7 +332,8 @@ class _Coordinator:
 
     def _show(self) -> None:
         now = time.monotonic()
-        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters)))
+        arms = {} if self.division is None else dict(self.division.counts)
+        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters), arms))
         if now - self.saved > _SAVE_EVERY:
             self._save()
 
@@ -315,11 +343,18 @@ class _Coordinator:
         self.store.add_pass_activity(self.activity.take())
         if self.known.save() and self.plan.steer and self.plan.tests is None:
             self._steer_past_others()
+        if self.division is not None:
+            self.store.add_arms(self.division.take())
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
+
+
+def _arm_of(stored: Stored) -> str:
+    """Return the arm whose test found it; an empty name in a campaign of fixed shares."""
+    return str(stored.finding.case.recipe.get(ARM, ""))
 
 
 def _record_from(data: Mapping[str, Any]) -> Record:

@@ -1,9 +1,9 @@
 """A lane: one producer process with its worker, pipelined. Run as `python -m miscompile.engine.lane`.
 
-The coordinator writes JSON lines to a lane's standard input: the orders, and later the bugs that became known. It
-closes that input to stop the lane. The lane writes JSON lines to its standard output: counters, and findings, whose
-folders are on disk by then. A lane is deterministic in these lines: the number of submitted cases that are not judged
-is fixed, and every violation is attributed before the next case is drawn.
+The coordinator writes JSON lines to a lane's standard input: the orders, and later the bugs that became known and the
+weights of the arms. It closes that input to stop the lane. The lane writes JSON lines to its standard output: counters,
+and findings, whose folders are on disk by then. A lane is deterministic in these lines: the number of submitted cases
+that are not judged is fixed, and every violation is attributed before the next case is drawn.
 """
 
 import gc
@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -30,6 +30,7 @@ from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, SteeredBug, Steering, steered_bug_from
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
@@ -37,14 +38,15 @@ from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_stored
 
 AHEAD = 3
 """Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
 
-MOST_ORACLES = 256
-"""Sets of passes that are off whose oracles are kept."""
+MOST_ORACLES = 1024
+"""Sets of passes that are off, each with a check, whose oracles are kept."""
 
 CORPUS = "corpus"
 """The subfolder of a campaign with seeds for later sessions and for restarted lanes."""
@@ -62,7 +64,7 @@ class Orders:
     """The orders of a lane: the plan, the support tables of its targets, its number, and its range of cases.
 
     `known` are the bugs that are known from the start; `quota` is the index after the last case (None: no limit),
-    `first` the index of the first one.
+    `first` the index of the first one. `weights` are those of the arms of a scheduled campaign (empty: the prior ones).
     """
 
     plan: Plan
@@ -72,6 +74,7 @@ class Orders:
     first: int
     quota: int | None
     known: tuple[SteeredBug, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """Print the orders in one line."""
@@ -81,7 +84,9 @@ class Orders:
         ]
         rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota")}
         known = [bug.as_json() for bug in self.known]
-        return json.dumps({"plan": self.plan.as_json(), "supports": tables, **rest, "known": known})
+        return json.dumps(
+            {"plan": self.plan.as_json(), "supports": tables, **rest, "known": known, "weights": self.weights}
+        )
 
 
 def orders_from(text: str) -> Orders:
@@ -89,7 +94,8 @@ def orders_from(text: str) -> Orders:
     data: dict[str, Any] = json.loads(text)
     supports = tuple(replace(support_from(table), open=table["open"]) for table in data["supports"])
     known = tuple(map(steered_bug_from, data["known"]))
-    return Orders(plan_from(data["plan"]), supports, data["lane"], data["session"], data["first"], data["quota"], known)
+    place = (data["lane"], data["session"], data["first"], data["quota"])
+    return Orders(plan_from(data["plan"]), supports, *place, known, data["weights"])
 
 
 @dataclass(slots=True)
@@ -102,6 +108,8 @@ class _Ahead:
     disabled: Mapping[str, frozenset[str]]
     runs: tuple[Run, ...]
     ticket: int
+    spent_us: int
+    """CPU time of the lane so far, in microseconds."""
 
 
 class Lane:
@@ -116,7 +124,11 @@ class Lane:
         )
         abouts = {target: parse_target(target).about for target in self.plan.targets}
         self.steering = Steering(abouts, enabled=self.plan.steer, known=list(orders.known))
+        if isinstance(self.producer, Scheduled):
+            self.producer.prepare()
+            self.producer.divide(orders.weights or self.producer.weights)
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
+        self.meter = ArmMeter(names_of(self.plan.targets), self.plan.limit_seconds)
         self.counters: Counter[str] = Counter()
         self.activity = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
         self._next = orders.first
@@ -150,12 +162,15 @@ class Lane:
             return False
         self._asked = now
         for line in self.inbox.lines():
-            self.steering.learn(map(steered_bug_from, json.loads(line)["known"]))
+            message = json.loads(line)
+            self.steering.learn(map(steered_bug_from, message.get("known", ())))
+            if "weights" in message and isinstance(self.producer, Scheduled):
+                self.producer.divide(message["weights"])
         return self.inbox.closed
 
-    def _oracle_without(self, disabled: frozenset[tuple[str, frozenset[str]]]) -> Oracle:
-        """Return the plan's oracle with passes off; cached, because few sets of passes are common."""
-        return make_oracle(self.plan, dict(disabled))
+    def _oracle_without(self, disabled: frozenset[tuple[str, frozenset[str]]], check: str) -> Oracle:
+        """Return the plan's oracle for a check with passes off; cached, because few sets of passes are common."""
+        return make_oracle(self.plan, dict(disabled), check)
 
     def _settle_next(self) -> None:
         """Judge the oldest submitted case. A case on which the tool itself fails is counted and skipped."""
@@ -172,12 +187,14 @@ class Lane:
         index = self._next
         start = time.thread_time_ns()
         case, course, rng = self._drawn(index)
-        oracle = self.oracle_without(frozenset(course.disabled.items()))
+        oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
         runs = oracle.plan(case, rng)
         generated = time.thread_time_ns()
         self.counters["generate_us"] += (generated - start) // 1000
-        self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, self.pool.submit(runs)))
-        self.counters["transfer_us"] += (time.thread_time_ns() - generated) // 1000
+        ticket, submitted = self.pool.submit(runs), time.thread_time_ns()
+        spent = (submitted - start) // 1000
+        self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, ticket, spent))
+        self.counters["transfer_us"] += (submitted - generated) // 1000
         self._next += 1
 
     def _drawn(self, index: int) -> tuple[Case, Course, random.Random]:
@@ -217,7 +234,11 @@ class Lane:
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
                 self.activity.note(ahead.case.recipe, run, outcome)
         self.producer.learn(ahead.case, outcomes, seen.verdict)
+        searching = self.confirmer.pool.compiler_cpu_seconds
         self._take(ahead, seen)
+        searched = self.confirmer.pool.compiler_cpu_seconds - searching
+        own = ahead.spent_us + (time.thread_time_ns() - begin) // 1000
+        self.meter.note(ahead.case.recipe, ahead.runs, outcomes, own + round(1e6 * searched))
 
     def _take(self, ahead: _Ahead, seen: Examination) -> None:
         verdict = seen.verdict
@@ -235,6 +256,7 @@ class Lane:
     def _pursue(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> None:
         """Recognise a violation as a known bug, or confirm it, find its culprits, and report it if it is new."""
         self.counters["violations"] += 1
+        self.meter.violation(ahead.case.recipe)
         target, begin = violated.evidence.faulty.target, time.thread_time_ns()
         bug = self.steering.recognise(ahead.case, violated.evidence, outcome)
         if bug is not None:
@@ -269,7 +291,8 @@ class Lane:
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
             folder.save(self.plan.out, stored)
         record, signature = asdict(record_of(stored)), asdict(confirmed.signature)
-        self._send({"finding": record, "signature": signature, "unexplained": unexplained})
+        arm = ahead.case.recipe.get(ARM, "")
+        self._send({"finding": record, "signature": signature, "unexplained": unexplained, "arm": arm})
 
     def _versions(self, confirmed: ConfirmedViolation) -> dict[str, str]:
         """Return the versions of the compilers in a violation, those of the faulty one first."""
@@ -289,6 +312,10 @@ class Lane:
         settled = self._next - len(self._ahead)
         self._send({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
+        if isinstance(self.producer, Scheduled):
+            self._send({"arms": self.meter.take(), "pairs": self.meter.take_pairs()})
+            for arm in self.producer.take_removed():
+                self._send({"no arm": arm})
         if self.activity.counts:
             self._send({"activity": self.activity.take()})
         self._reported = time.monotonic()

@@ -43,6 +43,8 @@ class Plan:
     seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
     `ledger` is the file of the ledger of bugs (None: `ledger.db` in `out`).
     `number` is that of the campaign in the store in `out`; 0: a new one beside others.
+    With `schedule`, all techniques and checks that the other options leave are arms among which the scheduler divides
+    the time; otherwise the producers have fixed shares.
     """
 
     target: str
@@ -78,6 +80,16 @@ class Plan:
     instances: str | None = None
     ledger: str | None = None
     number: int = 1
+    schedule: bool = False
+
+    @property
+    def scheduled(self) -> bool:
+        """Tell whether the scheduler divides the time among arms; producers that are named have fixed shares."""
+        return self.schedule and not self.producers and self.model is None
+
+    def alone(self, target: str) -> "Plan":
+        """Return the plan of a campaign against one of the targets alone."""
+        return replace(self, target=target, others=())
 
     @property
     def has_seeds(self) -> bool:
@@ -152,7 +164,8 @@ class Plan:
     @property
     def chosen_checks(self) -> tuple[str, ...]:
         """The checks. Raises UsageError for one that is unknown, or that a target does not support."""
-        return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
+        asked = self.checks or (("all",) if self.scheduled else ())
+        return chosen(asked, [parse_target(target).about for target in self.targets], self.device)
 
     @property
     def chosen_transforms(self) -> tuple[Spec, ...]:

@@ -4,7 +4,7 @@ import json
 import os
 import selectors
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,15 @@ class LaneSupervisor:
 
     def tell(self, bug: SteeredBug) -> None:
         """Let all lanes steer past a bug, those that are restarted later as well."""
-        line = json.dumps({"known": [bug.as_json()]}).encode() + b"\n"
         for member in self._members.values():
             member.orders = replace(member.orders, known=(*member.orders.known, bug))
-            if not member.done and not self._stopping:
-                member.process.write(line)
+        self._write({"known": [bug.as_json()]})
+
+    def divide(self, weights: Mapping[str, float]) -> None:
+        """Let all lanes draw the arms of their cases by `weights`, those that are restarted later as well."""
+        for member in self._members.values():
+            member.orders = replace(member.orders, weights=weights)
+        self._write({"weights": weights})
 
     def stop(self) -> None:
         """Make all lanes judge their submitted cases and end."""
@@ -90,6 +94,12 @@ class LaneSupervisor:
             member.process.end(patience=0.0)
             member.done = True
         self._selector.close()
+
+    def _write(self, message: Message) -> None:
+        line = json.dumps(message).encode() + b"\n"
+        for member in self._members.values():
+            if not member.done and not self._stopping:
+                member.process.write(line)
 
     def _ended(self, member: _Member) -> Iterator[Message]:
         self._selector.unregister(member.process)

@@ -8,7 +8,9 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.checks import CHECKS, families
+from miscompile.engine.arms import DIFFERENTIAL, TRANSFORMS, Arm, arms_of
+from miscompile.engine.bandit import fixed_weights
+from miscompile.engine.checks import CHECKS, OWN, families
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.multi_target import MultiTargetPool
@@ -17,11 +19,12 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import VOTERS, Differential
 from miscompile.oracles.kinds import OracleContext
-from miscompile.oracles.optimisation import Optimisation
+from miscompile.oracles.optimisation import Family, Optimisation
 from miscompile.oracles.registry import PerCaseOracle, campaign_oracles
 from miscompile.producers.around import Around
 from miscompile.producers.combined import Assigned, Choosing, Mixture
 from miscompile.producers.kinds import PRODUCERS, ProducerContext
+from miscompile.producers.scheduled import Scheduled, ScheduledArm
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.synthesis.corpus import Corpus
 from miscompile.targets.registry import parse_target, settled_transform
@@ -38,6 +41,8 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
     """
     seeds = seeds_of(plan).seeds if wants_seeds(plan) else ()
     tables = dict(zip(plan.targets, supports, strict=True))
+    if plan.scheduled:
+        return _scheduled(plan, tables, seeds, corpus, name)
 
     def make(chosen: tuple[str, ...]) -> Producer:
         support = joint([tables[target] for target in chosen]) if plan.others else supports[0]
@@ -51,6 +56,38 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
         return Choosing(plan.targets, make)
     asked = tuple(name for name in plan.chosen_checks if name not in CHECKS)
     return Assigned(make(plan.targets), asked) if asked else make(plan.targets)
+
+
+def _scheduled(
+    plan: Plan, tables: Mapping[str, Support], seeds: Sequence[Seed], corpus: Path | None, name: str
+) -> Scheduled:
+    """Return the producer that draws from the arms of a plan; arms with the same technique and targets share one."""
+    arms = arms_of(plan)
+    sources = {arm: f"{arm.technique}@{'+'.join(arm.targets)}" for arm in arms}
+
+    def maker(arm: Arm) -> Callable[[], Producer]:
+        def make(chosen: tuple[str, ...]) -> Producer:
+            support = joint([tables[target] for target in chosen]) if len(chosen) > 1 else tables[chosen[0]]
+            own = None if corpus is None else _corpus_of(corpus, f"{name}-{arm.technique}", chosen)
+            context = _context(arm.targets, support, seeds, own)
+            return PRODUCERS.get(arm.producer).make(arm.options, context)
+
+        return lambda: Choosing(arm.targets, make) if len(arm.targets) > 1 else make(arm.targets)
+
+    drawn = tuple(ScheduledArm(arm.name, sources[arm], arm.check, arm.oracle) for arm in arms)
+    return Scheduled(drawn, {source: maker(arm) for arm, source in sources.items()}, fixed_weights(arms))
+
+
+def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> ProducerContext:
+    faces = [parse_target(target).about for target in targets]
+    return ProducerContext(
+        support,
+        tuple(seeds),
+        tuple(face.name for face in faces),
+        lowered=any(face.lowered for face in faces),
+        functions=all(face.functions for face in faces),
+        corpus=corpus,
+    )
 
 
 def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
@@ -73,15 +110,7 @@ def _corpus_of(folder: Path, name: str, chosen: Sequence[str]) -> Corpus:
 
 def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> Producer:
     parts: list[tuple[Producer, float]] = []
-    faces = [parse_target(target).about for target in plan.targets]
-    context = ProducerContext(
-        support,
-        tuple(seeds),
-        tuple(face.name for face in faces),
-        lowered=any(face.lowered for face in faces),
-        functions=all(face.functions for face in faces),
-        corpus=corpus,
-    )
+    context = _context(plan.targets, support, seeds, corpus)
     for name, options in plan.producer_specs():
         kind = PRODUCERS.get(name)
         try:
@@ -95,29 +124,55 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
 
 
-def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
-    """Return the plan's oracle, with the passes in `disabled`, by target, off."""
+def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]], check: str = "") -> Oracle:
+    """Return the plan's oracle, with the passes in `disabled`, by target, off.
+
+    `check` is that of an arm in a scheduled campaign (empty: all checks of the plan).
+    """
+    if check:
+        return _arm_oracle(plan, disabled, check)
     if plan.others:
         return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
-    about, target = parse_target(plan.target).about, plan.target
-    off = disabled.get(target, frozenset())
     checks, asked = plan.chosen_checks, tuple((transform,) for transform in plan.chosen_transforms)
-    plain = "levels" in checks
-    usual = Optimisation(
+    about = parse_target(plan.target).about
+    usual = _optimisation(plan, checks, (*families(checks, about), *((asked,) if asked else ())), disabled)
+    special = _special_oracles(plan, disabled)
+    return PerCaseOracle(usual, special) if special else usual
+
+
+def _arm_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]], check: str) -> Oracle:
+    """Return the oracle of an arm: that of its check alone, for the target that it names or the plan's only one."""
+    kind, _, target = check.partition("@")
+    if kind == DIFFERENTIAL:
+        return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
+    plan = plan.alone(target or plan.target)
+    if kind in OWN or kind not in (*CHECKS, TRANSFORMS):
+        made = campaign_oracles()[kind]
+        assert made.make is not None  # those of `campaign_oracles` have one
+        return made.make(made.options(), replace(oracle_context(plan), disabled=disabled))
+    if kind == TRANSFORMS:
+        return _optimisation(plan, (), (tuple((one,) for one in plan.chosen_transforms),), disabled)
+    return _optimisation(plan, (kind,), families((kind,), parse_target(plan.target).about), disabled)
+
+
+def _optimisation(
+    plan: Plan, checks: Sequence[str], drawn: tuple[Family, ...], disabled: Mapping[str, frozenset[str]]
+) -> Optimisation:
+    """Return the oracle of `checks` that hold builds of the plan's target against each other."""
+    about, target, plain = parse_target(plan.target).about, plan.target, "levels" in checks
+    return Optimisation(
         target,
         () if about.forced or not plain else about.passes,
         tuple(level for level in about.levels if plain and level not in ("off", "full")),
         lesser_chance=0.8 if plain else 1.0,
         rule=plan.compare,
-        disabled=off,
+        disabled=disabled.get(target, frozenset()),
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        families=(*families(checks, about), *((asked,) if asked else ())),
+        families=drawn,
         device=plan.device,
         settle=partial(settled_transform, target),
     )
-    special = _special_oracles(plan, disabled)
-    return PerCaseOracle(usual, special) if special else usual
 
 
 def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict[str, Oracle]:

@@ -103,6 +103,17 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX finding_signature ON finding (signature)
         WHERE settled = 1 AND status != 'unconfirmed' AND status != 'fixed';
     """,
+    """
+    CREATE TABLE arm (
+        name TEXT PRIMARY KEY,
+        tests INTEGER NOT NULL,
+        cpu_us INTEGER NOT NULL,
+        violations INTEGER NOT NULL,
+        signatures INTEGER NOT NULL,
+        confirmed INTEGER NOT NULL,
+        pairs INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 
 PATIENCE = 30.0

@@ -1,6 +1,6 @@
 """The store of findings: folders, and a SQLite index with counters beside them. Several campaigns may share one.
 
-    OUT/miscompile.db     tables campaign, session, counter, finding, migration (write-ahead log)
+    OUT/miscompile.db     tables campaign, session, counter, finding, firing, arm, migration (write-ahead log)
     OUT/findings/         the findings themselves (`miscompile.findings.folder`)
 
 The folders are authoritative, the database is an index: a finding whose row is missing (the process was killed between
@@ -19,11 +19,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
 from miscompile.base.errors import StoreError
+from miscompile.core.arms import ArmYield
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
 from miscompile.findings.database import changing, connect, guarded, outdated
@@ -31,6 +32,7 @@ from miscompile.findings.folder import FindingStatus, Stored
 
 DATABASE = "miscompile.db"
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced, regression"
+_YIELD = tuple(field.name for field in fields(ArmYield))
 
 
 UNEXPLAINED = "unexplained"
@@ -242,6 +244,22 @@ class Store:
                 "INSERT INTO firing VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (kind, target, one, other) DO UPDATE SET count = count + excluded.count",
                 list(rows),
+            )
+
+    def arms(self) -> dict[str, ArmYield]:
+        """Return the yields of the arms by name, summed over the sessions; empty for a campaign without arms."""
+        with self._change() as change:
+            rows = change.execute(f"SELECT name, {', '.join(_YIELD)} FROM arm ORDER BY name").fetchall()
+        return {name: ArmYield(*counts) for name, *counts in rows}
+
+    def add_arms(self, more: Mapping[str, ArmYield]) -> None:
+        """Add to the yields of arms; unknown names start at zero."""
+        sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _YIELD)
+        with self._change() as change:
+            change.executemany(
+                f"INSERT INTO arm (name, {', '.join(_YIELD)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                f" ON CONFLICT (name) DO UPDATE SET {sums}",
+                [(name, *(getattr(counts, column) for column in _YIELD)) for name, counts in more.items()],
             )
 
     def campaign(self) -> Campaign | None:

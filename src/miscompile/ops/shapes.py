@@ -7,9 +7,13 @@ from miscompile.ops.spec import Call, OperatorLimits, OpSpec, Shape, Site
 
 
 def draw_shape(rng: random.Random, limits: OperatorLimits, ranks: tuple[int, int] | None = None) -> Shape:
-    """Draw a shape with a rank in `ranks` (both ends included) and at most `limits.max_elements` elements."""
+    """Draw a shape with a rank in `ranks` (both ends included) and at most `limits.max_elements` elements.
+
+    Ranks below `limits.min_rank` are only drawn where `ranks` has no greater one.
+    """
     low, high = ranks or (0, limits.max_rank)
     high = max(low, min(high, limits.max_rank))
+    low = max(low, min(high, limits.min_rank))
     rank = low + int(rng.random() * (high - low + 1))
     if ranks is None and rank in (0, 5) and high and rng.random() < 0.6:
         rank = 1 + int(rng.random() * min(4, high))

@@ -87,6 +87,8 @@ class OperatorLimits:
     max_elements: int = 2048
     zero_size: float = 0.01
     """Probability that a drawn dimension has size zero."""
+    min_rank: int = 0
+    """Least rank of a drawn shape, where the operator admits it."""
 
 
 class Site(Protocol):

@@ -26,15 +26,16 @@ _FEWEST, _LARGEST = 3, 200
 class GeneratorOptions:
     """The options of strict generation.
 
-    `nodes` is the number of operators aimed at; `spread` the share of graphs of another size, half of them with one to
-    three operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated (empty:
+    Tensors are drawn with ranks from `min_rank` to `max_rank`, where an operator admits these. `nodes` is the
+    number of operators aimed at; `spread` the share of graphs of another size, half of them with one to three
+    operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated (empty:
     everything the target supports); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
-    instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised chains,
-    and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If, Loop,
-    Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their
-    whole range; `inner_outputs` the probability that an inner value becomes an output; `variants` the number of
-    programs made of one graph, which differ in outputs, constants and inputs; `share` the producer's share among
-    several.
+    instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised
+    chains, and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If,
+    Loop, Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run
+    over their whole range; `inner_outputs` the probability that an inner value becomes an output; `variants` the
+    number of programs made of one graph, which differ in outputs, constants and inputs; `share` the producer's
+    share among several.
     """
 
     nodes: int = 10
@@ -42,6 +43,7 @@ class GeneratorOptions:
     ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     opsets: tuple[int, ...] = OPSETS
+    min_rank: int = 0
     max_rank: int = 5
     max_dim: int = 8
     max_elements: int = 1024
@@ -63,8 +65,8 @@ class GeneratorOptions:
         """Raise SpecError for values that leave nothing to generate."""
         if self.nodes < 1 or self.variants < 1 or self.feeds < 1 or self.max_dim < 1 or self.max_elements < 1:
             raise SpecError("nodes, variants, feeds, max_dim and max_elements must be at least 1")
-        if self.max_rank < 0 or self.share <= 0:
-            raise SpecError("max_rank must not be negative, and share must be more than 0")
+        if not 0 <= self.min_rank <= self.max_rank or self.share <= 0:
+            raise SpecError("min_rank and max_rank must be in order and not negative, and share must be more than 0")
         chances = (
             self.spread, self.motifs, self.noops, self.quantised, self.containers, self.control, self.integral,
             self.full, self.zero_size,

@@ -71,7 +71,9 @@ class Strict:
         self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
         self._waiting: deque[Case] = deque()
-        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._limits = OperatorLimits(
+            options.max_rank, options.max_dim, options.max_elements, options.zero_size, options.min_rank
+        )
         if not any(self._menu(opset).pairs for opset in options.opsets):
             raise UsageError(
                 "no operator is left to generate: the target takes none of those asked for (--ops, --dtypes)"

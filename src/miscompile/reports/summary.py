@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from miscompile.core.arms import ArmYield, arms_json, arms_rows
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
@@ -42,6 +43,8 @@ class Summary:
     counters: Mapping[str, int] = field(default_factory=dict)
     sessions: int = 1
     campaigns: tuple[Mapping[str, Any], ...] = ()
+    arms: Mapping[str, ArmYield] = field(default_factory=dict)
+    """The yields of the arms by name; empty when the producers had fixed shares."""
 
     def announced(self) -> tuple[Record, ...]:
         """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
@@ -51,6 +54,7 @@ class Summary:
         """Return the summary as a JSON object; each finding has id, signature, kind, culprits, nodes, reproduced."""
         data = asdict(self)
         data["findings"] = [record_json(record) for record in self.findings]
+        data["arms"] = arms_json(self.arms)
         return data
 
 
@@ -76,6 +80,7 @@ def summarise(store: Store) -> Summary:
         counters={name: value for name, value in counters.items() if name not in COUNTERS},
         sessions=len(sessions),
         campaigns=tuple({"target": campaign.target, "seed": campaign.seed} for campaign in campaigns),
+        arms=store.arms(),
         **shown,
     )
 
@@ -93,6 +98,9 @@ def write_summary(out: Path, summary: Summary) -> Path:
 SUMMARY = Report(
     "summary", "counters and findings, as summary.json", lambda store, out: (write_summary(out, summarise(store)),)
 )
+
+_ARMS = 10
+"""Arms in the table for people; `summary.json` has all."""
 
 _STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow"}
 """Colours of the statuses that are announced."""
@@ -117,6 +125,17 @@ def findings_table(records: Iterable[Record]) -> Table:
     return table
 
 
+def arms_table(arms: Mapping[str, ArmYield]) -> Table:
+    """Return the table of the arms that took most of the time."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("arm", no_wrap=True)
+    for name in ("share", "tests", "new", "confirmed", "pairs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in arms_rows(arms, _ARMS):
+        table.add_row(*row)
+    return table
+
+
 def summary_view(summary: Summary, out: Path) -> Group:
     """Return the terminal's view of a summary: one line of figures, the findings, and their folder."""
     share = 1 - (summary.invalid + summary.unsupported) / summary.tests if summary.tests else 0.0
@@ -126,6 +145,8 @@ def summary_view(summary: Summary, out: Path) -> Group:
         f"{summary.mismatches_judged_benign} differences judged benign"
     )
     parts: list[Text | Table] = [Text(line)]
+    if summary.arms:
+        parts += [Text(""), arms_table(summary.arms)]
     if summary.findings:
         parts += [
             Text(""),

@@ -301,7 +301,7 @@ def test_every_option_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )  # fmt: skip
     assert options == Plan(
         target="onnxruntime", seconds=None, tests=9, seed=0, out=tmp_path / "out", workers=3,
-        producers=("strict{nodes=3}", "sweep"),
+        producers=("strict{nodes=3}", "sweep"), schedule=True,
         ops=("Add", "Mul"), dtypes=("float32",), max_rank=3, max_dim=5, nodes=7, motifs=0.25, guidance=False,
         opset=18, steer=False, compare="fixed", limit_seconds=2.5, limit_memory=3 * 2**29,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """`miscompile fuzz`: a campaign against one compiler."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,15 +12,37 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
+from miscompile.cli.plan_file import located, options_of, read_plan, settle
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
+from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Campaign, Store
 from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
 
+LONG = 1800.0
+"""Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
+prepare."""
+
+
+def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Make the values of the plan file the defaults of all options."""
+    del param
+    if value is not None:
+        ctx.default_map = settle(read_plan(value), ctx)
+    return value
+
 
 @click.command("fuzz", short_help="A campaign against one compiler.")
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.argument("targets", nargs=-1, metavar="TARGET...")
+@click.option(
+    "--plan",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    is_eager=True,
+    callback=_from_plan,
+    metavar="FILE",
+    help="Take the options from this TOML file; those that are given here as well count more.",
+)
 @campaign_options
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
 @click.option("--join", is_flag=True, help="Add a campaign to those in --out, which may be running.")
@@ -56,7 +79,7 @@ from miscompile.targets.registry import parse_target
     "checks",
     callback=values.names,
     metavar="NAMES",
-    help=f"What to check: {', '.join(CHECKS)}, or all. [default: {', '.join(DEFAULT)}]",
+    help=f"What to check: {', '.join(CHECKS)}, or all. [default: all; {', '.join(DEFAULT)} with --producer]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
 @click.option(
@@ -83,6 +106,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --time 2h --out nightly
       miscompile fuzz onnxruntime --tests 10000 --seed 7 --json
       miscompile fuzz onnxruntime --ops Conv,Relu,Add --dtypes float32
+      miscompile fuzz --plan nightly.toml                 the options in this file
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
@@ -105,14 +129,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
-    join = bool(given.pop("join"))
-    if join and given["resume"]:
-        raise UsageError("--join adds a campaign, --resume continues one; say one of them")
-    options = replace(_options(given, existing=join), number=0 if join else 1)
-    for target in options.targets:
-        parse_target(target)
+    join = bool(given["join"])
+    options = checked_plan(ctx, given)
     check_out(options.out, resume=options.resume, join=join)
-    _check(options)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if options.resume:
@@ -125,14 +144,53 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
 
 
+def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
+    """Return the plan of the command's values `given`. Raises UsageError, with the line of a plan file if it is wrong.
+
+    `ctx` is the context in which the command line was parsed.
+    """
+    path: Path | None = given.pop("plan")
+    given["targets"] = given["targets"] or (ctx.default_map or {}).get("targets", ())
+    if not given["targets"] and path is not None:
+        raise UsageError(f'{path}: targets is missing, as in targets = ["onnxruntime"]')
+    if not given["targets"]:
+        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "targets"))
+    if path is None or any(_was_given(ctx, name, plan=False) for name in ctx.params if name != "plan"):
+        return _of_values(given)
+    file = read_plan(path)
+    names = {str(param.name): key for key, param in options_of(ctx.command).items()}
+
+    usual = ctx.command.make_context("fuzz", list(given["targets"])).params
+
+    def check(keys: Sequence[str]) -> None:
+        _of_values({name: given[name] if names.get(name, name) in keys else usual[name] for name in given})
+
+    located(file, check)
+    return _of_values(given)
+
+
+def _of_values(given: Mapping[str, Any]) -> Plan:
+    values = dict(given)
+    join = bool(values.pop("join"))
+    if join and values["resume"]:
+        raise UsageError("--join adds a campaign, --resume continues one; say one of them")
+    options = replace(_options(values, existing=join), number=0 if join else 1)
+    for target in options.targets:
+        parse_target(target)
+    _check(options)
+    return options
+
+
 def _check(options: Plan) -> None:
     """Raise UsageError for invalid options, before anything is installed."""
     check_generation(options)
     validate(options)
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+def _was_given(ctx: click.Context, name: str, *, plan: bool = True) -> bool:
+    """Tell whether an option is on the command line or, with `plan`, in the plan file."""
+    source = ctx.get_parameter_source(name)
+    return source not in (None, ParameterSource.DEFAULT) and (plan or source != ParameterSource.DEFAULT_MAP)
 
 
 def _options(given: dict[str, Any], *, existing: bool) -> Plan:
@@ -146,7 +204,15 @@ def _options(given: dict[str, Any], *, existing: bool) -> Plan:
         given["checks"] = given["checks"] or PRESETS[preset].checks
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
-    return plan_of(targets, given, resume=given["resume"] or existing)
+    plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"] or existing)
+    if plan.scheduled and plan.instances is None and _is_long(plan) and not (plan.ops or plan.dtypes):
+        return replace(plan, instances=OWN)
+    return plan
+
+
+def _is_long(plan: Plan) -> bool:
+    """Tell whether a campaign is so long that it can afford to prepare seeds from library tests."""
+    return plan.tests is None and (plan.seconds is None or plan.seconds >= LONG)
 
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:
