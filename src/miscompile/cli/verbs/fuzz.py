@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -136,17 +137,16 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
         click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     from miscompile.engine.coordinator import fuzz
 
-    def run(listeners: Sequence[Listener]) -> None:
-        if ray is None:
-            fuzz(options, listeners)
-            return
-        from miscompile.engine.distributed.head import fuzz_on
-        from miscompile.engine.distributed.ray_cluster import ray_nodes
-
-        with ray_nodes(ray, ray_python, cpus=cpus(), gpus=options.device != "cpu") as nodes:
-            fuzz_on(nodes, options, listeners, install=install)
-
+    run = partial(fuzz, options) if ray is None else partial(_fuzz_on_ray, options, ray, ray_python, install)
     return conduct(options, run, as_json=as_json)
+
+
+def _fuzz_on_ray(options: Plan, address: str, python: str | None, install: bool, listeners: Sequence[Listener]) -> None:
+    from miscompile.engine.distributed.head import fuzz_on
+    from miscompile.engine.distributed.ray_cluster import ray_nodes
+
+    with ray_nodes(address, python, cpus=cpus(), gpus=options.device != "cpu") as nodes:
+        fuzz_on(nodes, options, listeners, install=install)
 
 
 def _lanes_on_ray(tests: int | None, workers: int | None) -> int:

@@ -76,6 +76,11 @@ NodeEvent = NodeJoined | NodeSaid | NodeLost | NodeUnfit
 class Nodes(Protocol):
     """The nodes of a cluster, each of which runs one shard at a time."""
 
+    @property
+    def joining(self) -> bool:
+        """Tell whether a node may join soon."""
+        ...
+
     def events(self, timeout: float) -> Iterator[NodeEvent]:
         """Yield what happened, waiting up to `timeout` seconds for the first."""
         ...
@@ -304,7 +309,7 @@ class _Head:
         """Raise the error of the nodes when none is usable."""
         if self.members:
             self.served = time.monotonic()
-        elif self.refused:
+        elif self.refused and not self.nodes.joining:
             raise list(self.refused.values())[-1]
         elif time.monotonic() - self.served > WAIT_FOR_NODES:
             raise ExecutionError(f"no node of the cluster was free for {WAIT_FOR_NODES:.0f} seconds; see `ray status`")

@@ -7,6 +7,7 @@ lines of that process on.
 
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -85,8 +86,14 @@ class RayNodes:
     def __init__(self, ray: Any, python: str | None, *, gpus: bool) -> None:  # noqa: ANN401 - a module
         self._ray, self._python, self._gpus = ray, python, gpus
         self._members: dict[str, _Member] = {}
-        self._looked = -_LOOK_EVERY
+        self._looked = self._lost = -math.inf
         self._stopping = False
+
+    @property
+    def joining(self) -> bool:
+        """Tell whether a node may join soon: its actor starts, or starts again."""
+        soon = time.monotonic() - self._lost < 2 * _LOOK_EVERY
+        return soon or any(not member.joined and member.waited is not None for member in self._members.values())
 
     def events(self, timeout: float) -> Iterator[NodeEvent]:
         """Yield what happened, waiting up to `timeout` seconds for the first."""
@@ -148,6 +155,7 @@ class RayNodes:
         except self._ray.exceptions.RayError as error:
             # Most often the actor or its node died. After any other error nothing is known of the shard either.
             del self._members[key]
+            self._lost = time.monotonic()
             with suppress(self._ray.exceptions.RayError):
                 self._ray.kill(member.actor)
             yield NodeLost(member.name, _cause(error))

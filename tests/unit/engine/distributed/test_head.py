@@ -80,7 +80,7 @@ class Scripted:
     def __init__(self, nodes: dict[str, int], script: Script) -> None:
         self.queue: list[NodeEvent] = [NodeJoined(name, cpus) for name, cpus in nodes.items()]
         self.script, self.given = script, list[tuple[str, ShardOrders]]()
-        self.stopped = False
+        self.stopped = self.joining = False
 
     def events(self, timeout: float) -> Iterator[NodeEvent]:
         queue, self.queue = self.queue, []
