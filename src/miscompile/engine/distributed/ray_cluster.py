@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,9 @@ OBJECT_STORE = 80 << 20
 
 _LOOK_EVERY = 3.0
 """Seconds between two looks for nodes that have joined the cluster."""
+
+_LISTEN_SECONDS = 10.0
+"""Seconds in which the first machine of a cluster must accept a connection."""
 
 _CAUSE = 200
 """Characters of an error that a notice shows at most."""
@@ -191,8 +195,8 @@ def ray_nodes(address: str, python: str | None = None, *, cpus: int = 1, gpus: b
     alone, with `cpus` CPUs. `python` is the interpreter on the nodes (None: the one of their Ray). `gpus` gives the
     actors the nodes' GPUs. Raises UsageError when Ray is not installed, or when there is no such cluster.
     """
-    if address.startswith("ray://"):
-        raise UsageError(f"--ray {address}: a Ray client cannot run campaigns; name the cluster as HOST:6379, or auto")
+    if address not in ("auto", "local"):
+        _require_listener(address)
     if address == "local":
         # Ray asks for a token by default from its next release on; it makes one when there is none.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -208,6 +212,17 @@ def ray_nodes(address: str, python: str | None = None, *, cpus: int = 1, gpus: b
         nodes.kill()
         ray.shutdown()
         signal.signal(signal.SIGTERM, before)
+
+
+def _require_listener(address: str) -> None:
+    """Raise UsageError unless something listens at HOST:PORT, because Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        raise UsageError(f"--ray {address}: name a cluster as HOST:PORT, or auto or local")
+    try:
+        socket.create_connection((host, int(port)), _LISTEN_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--ray {address}: there is no cluster ({error}); `ray start --head` starts one") from None
 
 
 def _connected(address: str, cpus: int) -> Any:  # noqa: ANN401 - a module
