@@ -154,7 +154,7 @@ class _Head:
             ending = "done"
         except KeyboardInterrupt:
             ending = "interrupted"
-            self._tell(Notice("stopping; what was found so far is kept"))
+            self._tell(Notice("stopping; the findings so far are kept"))
             self._drain()
             raise
         finally:
@@ -267,7 +267,7 @@ class _Head:
         self.failures.pop(name, None)
         self.counters.update(report["counters"])
         self.store.add_counters(report["counters"])
-        self.store.add_firings(tuple(row) for row in report["firings"])
+        self.store.add_pass_activity(tuple(row) for row in report["activity"])
         for row in map(row_from, report["rows"]):
             if row.duplicates:
                 self.store.add_duplicates(row, row.duplicates)

@@ -114,12 +114,12 @@ def _work(orders: ShardOrders, place: Path, speaker: _Speaker) -> None:
 def _report(orders: ShardOrders, place: Path, speaker: _Speaker) -> None:
     """Send what only the end decides: findings that are not announced, duplicates, counters."""
     with Store.open(place) as store:
-        rows, counters, firings = store.findings(), store.counters(), store.firings()
+        rows, counters, activity = store.findings(), store.counters(), store.pass_activity()
     for row in rows:
         pending = orders.known.get(row.identifier)
         if row.identifier not in speaker.sent and (pending is None or row.status == "unconfirmed"):
             speaker.send_finding("kept", row.identifier)
-    ended = {"counters": counters, "firings": firings, "rows": [asdict(row) for row in rows]}
+    ended = {"counters": counters, "activity": activity, "rows": [asdict(row) for row in rows]}
     speaker.send({"ended": ended})
 
 

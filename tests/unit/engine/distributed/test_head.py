@@ -47,7 +47,7 @@ def found(one: Stored, kind: str = "found") -> dict[str, Any]:
 def ended(tests: int, *rows: tuple[Stored, int]) -> dict[str, Any]:
     """The last report of a shard; `rows` are its findings with their duplicates."""
     listed = [asdict(replace(record_of(one), duplicates=count)) for one, count in rows]
-    return {"ended": {"counters": {"tests": tests}, "firings": [], "rows": listed}}
+    return {"ended": {"counters": {"tests": tests}, "activity": [], "rows": listed}}
 
 
 STATUS = {"status": 0}
