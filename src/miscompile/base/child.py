@@ -156,11 +156,19 @@ class Conversation:
     """
 
     def __init__(
-        self, command: Sequence[str], *, errors: File = None, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        errors: File = None,
+        environment: Mapping[str, str] | None = None,
+        bound: bool = True,
     ) -> None:
-        """Start `command` with `errors` as its standard error. Raises OSError when it cannot be started."""
+        """Start `command` with `errors` as its standard error; `bound` as for `start`.
+
+        Raises OSError when it cannot be started.
+        """
         pipe = subprocess.PIPE
-        self._process = start(command, stdin=pipe, stdout=pipe, stderr=errors, environment=environment)
+        self._process = start(command, stdin=pipe, stdout=pipe, stderr=errors, environment=environment, bound=bound)
         self._lines: list[bytes] = []
         self._rest = b""
         self._status: int | None = None
@@ -203,6 +211,11 @@ class Conversation:
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # it ended before it had read all of its input
                 self._process.stdin.close()
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the child alone, which asks it to stop. Another thread may call it."""
+        if self._status is None:
+            self._process.terminate()
 
     def kill(self) -> int:
         """Kill the child and all processes of its session; return its exit status.

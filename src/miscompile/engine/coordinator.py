@@ -6,7 +6,7 @@ It runs no compiler and generates no programs, so that its memory stays small an
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +47,28 @@ _PATIENCE = 60.0
 """Seconds that lanes get to judge their submitted cases when the campaign ends."""
 
 
-def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
-    """Run a campaign until its limits are reached; its findings are in `plan.out` afterwards.
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The part of a campaign on several machines that one coordinator runs: the lanes of one shard.
+
+    They are the `plan.workers` lanes from number `first` of the campaign's `session`; `plan.tests` are divided among
+    all its `lanes`. So a lane makes the same tests on any machine. `steered` are the bugs that are known from the
+    start.
+    """
+
+    session: int
+    first: int
+    lanes: int
+    steered: tuple[SteeredBug, ...] = ()
+
+
+def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = None) -> None:
+    """Run a campaign, or its `portion`, until its limits are reached; its findings are in `plan.out` afterwards.
 
     KeyboardInterrupt stops it cleanly and is raised again. Findings that were not triaged stay pending, and a resumed
     campaign triages them. Raises UsageError for a target or options that cannot work.
     """
-    # A resumed campaign must generate the same programs in any working directory.
-    plan = replace(plan, transforms=plan.chosen_transforms)
-    if plan.patterns:
-        plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
-    if plan.ledger:
-        plan = replace(plan, ledger=str(Path(plan.ledger).absolute()))
-    found = _versions(plan)
+    plan, found = plan_to_run(plan)
     require_device(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
@@ -69,13 +78,26 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
         supports = [probe_support(plan, target, listeners) for target in plan.targets]
     with Store.open(plan.out) as store:
-        plan = replace(plan, number=_begin(store, plan, found))
+        plan = replace(plan, number=begin(store, plan, found))
         if seeds is not None:
             keep_seeds(plan, seeds)
         if not plan.model or plan.slices:
             make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
         with Ledger.open(plan.ledger_file) as ledger:
-            _Coordinator(plan, store, ledger, supports, listeners).run()
+            _Coordinator(plan, store, ledger, supports, listeners, portion).run()
+
+
+def plan_to_run(plan: Plan) -> tuple[Plan, dict[str, str]]:
+    """Return the plan with all that determines its programs, and the versions of its targets' distributions.
+
+    A resumed campaign must generate the same programs in any working directory. Raises UsageError.
+    """
+    plan = replace(plan, transforms=plan.chosen_transforms)
+    if plan.patterns:
+        plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
+    if plan.ledger:
+        plan = replace(plan, ledger=str(Path(plan.ledger).absolute()))
+    return plan, _versions(plan)
 
 
 def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
@@ -110,7 +132,7 @@ def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
 
 
-def _begin(store: Store, plan: Plan, found: dict[str, str]) -> int:
+def begin(store: Store, plan: Plan, found: dict[str, str]) -> int:
     """Begin a campaign, or go on with the plan's; return its number."""
     if plan.number not in store.campaigns():
         return store.begin(Campaign(plan.title, plan.seed, plan.remembered(), found, time.time()))
@@ -127,7 +149,13 @@ class _Coordinator:
     """One session of a campaign."""
 
     def __init__(
-        self, plan: Plan, store: Store, ledger: Ledger, supports: Sequence[Support], listeners: Sequence[Listener]
+        self,
+        plan: Plan,
+        store: Store,
+        ledger: Ledger,
+        supports: Sequence[Support],
+        listeners: Sequence[Listener],
+        portion: Portion | None,
     ) -> None:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.lanes = LaneSupervisor(plan.out / "lanes.log")
@@ -141,7 +169,8 @@ class _Coordinator:
         releases = {target: release_under_test(target) for target in plan.targets}
         self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
         self._enter_findings()
-        self.steered = self._steered() if plan.steer else ()
+        self.steered = portion.steered if portion else self._steered() if plan.steer else ()
+        self.portion = portion or Portion(self.session, 0, plan.workers, self.steered)
         self.division = self._division()
 
     def run(self) -> None:
@@ -168,14 +197,14 @@ class _Coordinator:
             self.store.note_session(self.session, self._elapsed(), ending)
 
     def _start_lanes(self) -> None:
-        lanes = self.plan.workers
-        for lane in range(lanes):
+        part = self.portion
+        for lane in range(part.first, part.first + self.plan.workers):
             quota = None
             if self.plan.tests is not None:
-                quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
+                quota = self.plan.tests // part.lanes + (lane < self.plan.tests % part.lanes)
                 if not quota:
                     continue
-            self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, self.steered))
+            self.lanes.start(Orders(self.plan, self.supports, lane, part.session, 0, quota, part.steered))
 
     def _enter_findings(self) -> None:
         """Hold the findings of earlier sessions against the ledger, which may be another one, or have changed."""

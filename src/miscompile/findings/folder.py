@@ -99,7 +99,7 @@ def save(out: Path, stored: Stored) -> Path:
         final.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        for name, data in _files(stored).items():
+        for name, data in files_of(stored).items():
             _write(fresh / name, data)
         _sync(fresh)
         with _locked(final.parent, fcntl.LOCK_EX):
@@ -212,7 +212,8 @@ def writing(path: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {path}: {reason}; choose another --out or make room there") from None
 
 
-def _files(stored: Stored) -> dict[str, bytes]:
+def files_of(stored: Stored) -> dict[str, bytes]:
+    """Return the names and bytes of the files that `save` writes."""
     finding = stored.finding
     data: JsonObject = {
         "schema": SCHEMA,

@@ -200,6 +200,14 @@ class Store:
             change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (owner,))
         return True
 
+    def add_duplicates(self, record: Record, more: int) -> None:
+        """Add `more` duplicates to the finding of `record`, or to the one that has its signature if it was merged."""
+        for where, value in (("identifier", record.identifier), ("settled = 1 AND signature", record.signature)):
+            with self._change() as change:
+                query = f"UPDATE finding SET duplicates = duplicates + ? WHERE {where} = ?"
+                if change.execute(query, (more, value)).rowcount:
+                    return
+
     def findings(self, status: FindingStatus | None = None, *, own: bool = False) -> list[Record]:
         """Return the rows of all findings, or of those with `status`, in the order in which they were first seen.
 

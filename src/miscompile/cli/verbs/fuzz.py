@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
+from miscompile.cli.campaigns import campaign_options, conduct, cpus, plan_of, validate
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
 from miscompile.cli.plan_file import located, options_of, read_plan, settle
+from miscompile.core.ports import Listener
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
+from miscompile.engine.distributed.shards import LANE_TESTS
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Campaign, Store
@@ -94,6 +97,17 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     metavar="SPEC",
     help=f"A producer of cases; can be repeated. There are: {', '.join(PRODUCERS.names)}.",
 )
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Run on all nodes of a Ray cluster: its HOST:PORT, auto (the one that this machine belongs to), or local (a"
+    " new one, of this machine alone). With --tests, --workers is the number of lanes that share them on all nodes.",
+)
+@click.option(
+    "--ray-python",
+    metavar="PATH",
+    help="The Python on the nodes that has miscompile and the compilers. [default: that of their Ray]",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.
@@ -122,6 +136,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
       miscompile fuzz openvino --out nightly --join       a further campaign in one folder, at the same time
+      miscompile fuzz onnxruntime --time 3d --ray auto    on all machines of a Ray cluster
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
@@ -129,6 +144,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
+    ray, ray_python = given.pop("ray"), given.pop("ray_python")
+    if ray is not None:
+        given["workers"] = _lanes_on_ray(given["tests"], given["workers"])
+    elif ray_python is not None:
+        raise UsageError("--ray-python goes with --ray")
     join = bool(given["join"])
     options = checked_plan(ctx, given)
     check_out(options.out, resume=options.resume, join=join)
@@ -141,7 +161,23 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
         click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     from miscompile.engine.coordinator import fuzz
 
-    return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
+    run = partial(fuzz, options) if ray is None else partial(_fuzz_on_ray, options, ray, ray_python, install)
+    return conduct(options, run, as_json=as_json)
+
+
+def _fuzz_on_ray(options: Plan, address: str, python: str | None, install: bool, listeners: Sequence[Listener]) -> None:
+    from miscompile.engine.distributed.head import fuzz_on
+    from miscompile.engine.distributed.ray_cluster import ray_nodes
+
+    with ray_nodes(address, python, cpus=cpus(), gpus=options.device != "cpu") as nodes:
+        fuzz_on(nodes, options, listeners, install=install)
+
+
+def _lanes_on_ray(tests: int | None, workers: int | None) -> int:
+    """Return the number of lanes that share the tests. It must not depend on the cluster: it decides the tests."""
+    if tests is None and workers is not None:
+        raise UsageError("--ray: --workers goes with --tests; otherwise each node runs a lane for each of its CPUs")
+    return workers or -(-(tests or 1) // LANE_TESTS)
 
 
 def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
