@@ -144,7 +144,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
-    ray, ray_python = given.pop("ray"), given.pop("ray_python")
+    ray, ray_python = given["ray"], given["ray_python"]
     if ray is not None:
         given["workers"] = _lanes_on_ray(given["tests"], given["workers"])
     elif ray_python is not None:
@@ -206,7 +206,7 @@ def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
 
 
 def _of_values(given: Mapping[str, Any]) -> Plan:
-    values = dict(given)
+    values = {name: value for name, value in given.items() if name not in ("ray", "ray_python")}
     join = bool(values.pop("join"))
     if join and values["resume"]:
         raise UsageError("--join adds a campaign, --resume continues one; say one of them")
