@@ -15,7 +15,7 @@ from miscompile.core.activity import PassActivity
 from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
-from miscompile.engine.devices import require_device
+from miscompile.engine.devices import require_device, require_memory
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
@@ -36,6 +36,9 @@ from miscompile.triage.queue import TriageAnswer, TriageQueue
 
 _TURN = 0.1
 _SAVE_EVERY = 1.0
+_KEEP_EVERY = 3.0
+"""Seconds between two copies of the counters outside the index, which also notice that the folder was deleted."""
+
 _LONGEST_TRIAGE = 600.0
 """Seconds that triage may continue after the tests have ended."""
 
@@ -55,6 +58,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)
     require_device(plan)
+    require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
         make_producer(replace(plan, slices=False), *supports)  # raises for a broken model before anything is written
@@ -124,13 +128,15 @@ class _Coordinator:
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
         self.started = time.monotonic()
-        self.saved = self.started
+        self.saved = self.kept = self.started
         self.session = store.begin_session(time.time())
         self.steered = self._steered() if plan.steer else ()
 
     def run(self) -> None:
         ending = "failed"
         try:
+            for problem in self.store.damaged:
+                _tell(self.listeners, Notice(problem))
             for record in self.store.pending():
                 self.triage.submit(record.identifier)
             self._start_lanes()
@@ -240,17 +246,25 @@ class _Coordinator:
         for answer in answers:
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
-            if answer.died is not None:
-                self.store.update(replace(self.store.load(answer.identifier), status="unconfirmed"))
+            if answer.died is not None and (found := self._loaded(answer.identifier)):
+                self.store.update(replace(found, status="unconfirmed"))
             for identifier in answer.slippages:
-                found = self.store.load(identifier)
-                self._new_finding(record_of(found), found.finding.property.signature)
-            if answer.problem:
+                if found := self._loaded(identifier):
+                    self._new_finding(record_of(found), found.finding.property.signature)
+            if answer.problem or self._loaded(answer.identifier) is None:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
             if stored is not None and stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
                 self._steer(stored)
+
+    def _loaded(self, identifier: str) -> Stored | None:
+        """Return a finding; None, and a notice, when its folder was damaged or moved away meanwhile."""
+        try:
+            return self.store.load(identifier)
+        except StoreError as error:
+            _tell(self.listeners, Notice(str(error)))
+            return None
 
     def _steer(self, stored: Stored) -> None:
         """Let the lanes steer past a new bug, unless the number of tests is fixed: then the campaign is repeatable."""
@@ -270,6 +284,9 @@ class _Coordinator:
         self.store.add_pass_activity(self.activity.take())
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
+        if self.saved - self.kept > _KEEP_EVERY:
+            self.store.keep_figures()
+            self.kept = self.saved
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.base.errors import ExecutionError, InputError, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.core.events import ProgressListener
@@ -90,7 +90,7 @@ def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListen
     with Store.open(out, create=False) as store:
         stored = store.load(identifier)
     if not stored.script:
-        raise StoreError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
+        raise InputError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
     held = stored.finding.property
     version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
     history = first_release(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 
 MIGRATIONS = (
     """
@@ -91,15 +91,24 @@ def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) ->
     if "migration" in tables:
         version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
     if version > VERSION:
-        raise StoreError(
+        raise InputError(
             f"{database} has schema version {version}, this miscompile knows {VERSION}; "
             "use the newer miscompile that wrote it or choose another --out"
         )
     if version < VERSION and not wanted:
-        raise StoreError(f"{database} is being made, or is of an older version; `miscompile fuzz --resume` updates it")
+        if not version:  # nobody has made its tables, or whoever was about to was killed
+            raise DamagedIndexError(f"{database} has no tables")
+        raise InputError(f"{database} is of an older version; `miscompile fuzz --resume` updates it")
     for number in range(version, VERSION):
         step = f"BEGIN; {MIGRATIONS[number]} INSERT INTO migration VALUES ({number + 1}); COMMIT;"
         connection.executescript(step)
+
+
+class DamagedIndexError(StoreError):
+    """The index is no database, or a page of it is damaged; it can be made anew from the folders."""
+
+
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY_DBMOVED")
 
 
 @contextmanager
@@ -108,9 +117,38 @@ def guarded(database: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreError(f"cannot use {database}: {error}; choose another --out or make room there") from None
+        kind = StoreError if getattr(error, "sqlite_errorname", "").startswith(_NO_ROOM) else InputError
+        raise kind(f"cannot use {database}: {error}; choose another --out or make room there") from None
     except sqlite3.DatabaseError as error:
-        raise StoreError(
-            f"{database} is damaged ({error}); the findings beside it are not touched: move it (and its -wal and "
-            "-shm) away and run again with --resume, which makes the index anew from the folders"
+        raise DamagedIndexError(
+            f"{database} is damaged ({error}); every verb makes it anew from the folders beside it once no other "
+            "process uses it"
         ) from None
+
+
+def move_aside(database: Path) -> None:
+    """Rename a damaged index, so that it is neither used nor destroyed; its log and shared memory are removed."""
+    number = 0
+    while (aside := database.with_name(f"{database.name}.damaged-{number}")).exists():
+        number += 1
+    if database.stat().st_size:
+        database.rename(aside)
+    for ending in ("-wal", "-shm"):
+        database.with_name(database.name + ending).unlink(missing_ok=True)
+
+
+def remade(database: Path, connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Write an index anew whose file was deleted while `connection` had it open, and return a connection to it.
+
+    The rows are still in the deleted file, which the operating system keeps until the connection is closed.
+    """
+    held = sqlite3.connect(":memory:")
+    connection.backup(held)
+    connection.close()
+    for ending in ("-wal", "-shm"):
+        database.with_name(database.name + ending).unlink(missing_ok=True)
+    with sqlite3.connect(database) as fresh:
+        held.backup(fresh)
+    fresh.close()
+    held.close()
+    return connect(database, migrate=True)

@@ -1,11 +1,13 @@
 """The store of one campaign: findings as folders, and a SQLite index with counters beside them.
 
     OUT/miscompile.db     tables campaign, session, counter, finding, migration (write-ahead log)
+    OUT/campaign.json     the counters, sessions and options again (`miscompile.findings.snapshot`)
     OUT/findings/         the findings themselves (`miscompile.findings.folder`)
 
-The folders are authoritative, the database is an index: a finding whose row is missing (the process was killed between
-the two writes, or the database was lost) is entered again when a writer opens the store. One process at a time
-writes; a second writer gets a StoreError. A store is used from the thread that opened it.
+The folders are authoritative, the database is an index: a finding whose row is missing because the process was killed
+between the two writes is entered again when a writer opens the store. An index that is absent or damaged is made anew
+by whoever opens the store, readers included. One process at a time writes; a second writer gets a StoreError. A store
+is used from the thread that opened it.
 """
 
 import fcntl
@@ -17,13 +19,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
-from miscompile.findings.database import connect, guarded
+from miscompile.findings.database import DamagedIndexError, connect, guarded, move_aside, remade
 from miscompile.findings.folder import FindingStatus, Stored
+from miscompile.findings.snapshot import SNAPSHOT, restore_duplicates, restore_figures, write_snapshot
 
 DATABASE = "miscompile.db"
+_LOCK = ".lock"
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced"
 
 
@@ -68,37 +72,99 @@ class Record:
 
 @dataclass(slots=True)
 class Store:
-    """An open store; `path` is OUT. Make one with `Store.open`."""
+    """An open store; `path` is OUT. Make one with `Store.open`.
+
+    `damaged` has a line for each finding whose folder could not be read when the index was last compared with it.
+    """
 
     path: Path
     _connection: sqlite3.Connection
     _lock: IO[bytes] | None = field(default=None)
+    damaged: list[str] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> "Store":
         """Open the store at `path` as its one writer, and make it if needed; without `create`, only for reading.
 
-        Raises StoreError when there is none, when the folder cannot be written, when another process writes to it,
-        when the database is damaged or of a newer version. No existing data is destroyed.
+        An index that is absent or damaged is made anew from the folders; a reader that may not write makes it in
+        memory. A damaged one is renamed. Raises StoreError when there is no campaign, when the folder cannot be written, when
+        another process writes to it, when the database is of a newer version. No existing data is destroyed.
         """
         database = path / DATABASE
         if not create and not database.exists():
-            raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
-        lock = _take_lock(path) if create else None
+            if not holds_campaign(path):
+                raise InputError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
+            return cls._rebuilt(path)
         try:
-            connection = connect(database, migrate=create)
-            store = cls(path, connection, lock)
+            return cls._opened(path, create=create)
+        except DamagedIndexError:
+            return cls._rebuilt(path, write=create)
+
+    @classmethod
+    def _rebuilt(cls, path: Path, *, write: bool = False) -> "Store":
+        """Make the index anew; with `write` return the store as its writer, else for reading."""
+        database = path / DATABASE
+        try:
+            with _take_lock(path):
+                try:
+                    made = cls._opened(path, create=True, lock=False)  # another process may have been faster
+                except DamagedIndexError:
+                    with folder.writing(database):
+                        move_aside(database)
+                    made = cls._opened(path, create=True, lock=False)
+                made.close()
+        except InputError:
+            if write:
+                raise
+            store = cls(path, connect(Path(":memory:"), migrate=True))
+            store._fill()
+            return store
+        return cls._opened(path, create=write)
+
+    @classmethod
+    def _opened(cls, path: Path, *, create: bool, lock: bool = True) -> "Store":
+        held = _take_lock(path) if create and lock else None
+        database = path / DATABASE
+        try:
+            store = cls(path, connect(database, migrate=create), held)
             if create:
                 folder.recover(path)
-                store.reindex()
+                if store.campaign() is None:
+                    store._fill(write=True)
+                else:
+                    store.reindex()
         except BaseException:
-            if lock:
-                lock.close()
+            if held:
+                held.close()
             raise
         return store
 
+    def _fill(self, *, write: bool = False) -> None:
+        """Fill a new index from the folders and the figures beside them; only with `write` may folders change."""
+        with guarded(self.path / DATABASE):
+            restore_figures(self.path, self._connection)
+            self.reindex(removing=write)
+            restore_duplicates(self.path, self._connection)
+
+    def keep_figures(self) -> None:
+        """Repeat counters, sessions and options outside the index; make an index anew that was deleted meanwhile.
+
+        Raises StoreError when the campaign's folder was deleted, or cannot be written.
+        """
+        database = self.path / DATABASE
+        if not (self.path / _LOCK).exists():
+            raise StoreError(f"{self.path} was deleted or moved while the campaign was running")
+        if not database.exists():
+            with guarded(database):
+                self._connection = remade(database, self._connection)
+        with guarded(database):
+            write_snapshot(self.path, self._connection)
+
     def close(self) -> None:
         """Close the database and let another writer in. Idempotent."""
+        if self._lock and not self._lock.closed:
+            with suppress(StoreError):
+                self.keep_figures()
         with suppress(sqlite3.Error):
             self._connection.close()
         if self._lock:
@@ -148,7 +214,7 @@ class Store:
         """
         stored = self.load(identifier)
         owner = self._owner(stored.finding.property.signature)
-        if apart is not None and owner not in (None, identifier) and (fresh := apart(stored, self.load(owner))):
+        if apart is not None and owner not in (None, identifier) and (fresh := self._told_apart(apart, stored, owner)):
             held = replace(stored.finding.property, signature=fresh)
             stored = replace(stored, finding=replace(stored.finding, property=held))
             folder.save(self.path, stored)
@@ -156,6 +222,15 @@ class Store:
             return None
         self._insert(record_of(stored), stored.finding.property.signature)
         return stored
+
+    def _told_apart(self, apart: TellApart, stored: Stored, owner: str) -> Signature | None:
+        """Return a signature for `stored` if it is another bug than `owner`; None also when that one is damaged."""
+        try:
+            other = self.load(owner)
+        except StoreError as error:
+            self.damaged.append(str(error))
+            return None
+        return apart(stored, other)
 
     def update(self, stored: Stored) -> bool:
         """Write a finding's new state; return False when another finding has its signature.
@@ -299,22 +374,43 @@ class Store:
                 values,
             )
 
-    def reindex(self) -> None:
-        """Update the rows from the folders, because a kill between the two writes can make them differ."""
+    def reindex(self, *, removing: bool = True) -> None:
+        """Update the rows from the folders, because a kill between the two writes can make them differ.
+
+        A folder that cannot be read is left as it is, and named in `damaged`. Without `removing` nothing on disk
+        changes, not even for two findings of one signature.
+        """
         rows = {record.identifier: record for record in self.findings()}
         names = folder.identifiers(self.path)
         with self._change() as change:
             gone = [(name,) for name, row in rows.items() if row.status == "pending" and name not in names]
             change.executemany("DELETE FROM finding WHERE identifier = ?", gone)
+        self.damaged.clear()
         for identifier in names:
             row = rows.get(identifier)
-            if row is None or row.status == "pending":
-                self.update(folder.load(self.path, identifier))
+            if row is not None and row.status != "pending":
+                continue
+            try:
+                stored = folder.load(self.path, identifier)
+            except StoreError as error:
+                self.damaged.append(str(error))
+                continue
+            if removing:
+                self.update(stored)
+            else:
+                signature = stored.finding.property.signature
+                own = stored.finding.facts.get(UNEXPLAINED) is None and self._owner(signature) is None
+                self._insert(record_of(stored), signature, settled=own)
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         with guarded(self.path / DATABASE), self._connection:
             yield self._connection
+
+
+def holds_campaign(path: Path) -> bool:
+    """Tell whether a folder holds a campaign, even one whose index is lost."""
+    return (path / DATABASE).exists() or (path / SNAPSHOT).exists() or (path / "findings").is_dir()
 
 
 def record_of(stored: Stored) -> Record:
@@ -356,10 +452,10 @@ def _settled(signature: Signature) -> bool:
 def _take_lock(path: Path) -> IO[bytes]:
     with folder.writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("ab")
+        lock = (path / _LOCK).open("ab")
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             lock.close()
-            raise StoreError(f"another process is writing to {path}; wait for it or choose another --out") from None
+            raise InputError(f"another process is writing to {path}; wait for it or choose another --out") from None
     return lock
