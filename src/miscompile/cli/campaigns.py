@@ -43,6 +43,8 @@ _CAMPAIGN = (
                  metavar="SECONDS", help="A single run that takes longer is a hang."),
     click.option("--limit-memory", metavar="SIZE", callback=values.size,
                  help="Memory of one worker, such as 2G. [default: chosen for the target]"),
+    click.option("--limit-disk", metavar="SIZE", callback=values.size,
+                 help="Stop when the folder of the campaign is larger, such as 20G. [default: no limit]"),
     click.option("--transform", "--form", "transforms", multiple=True, metavar="SPEC", callback=values.specs,
                  help="Test programs under this transform as well, as in resist{classes=fusion}; can be repeated."),
     click.option("--install", is_flag=True,

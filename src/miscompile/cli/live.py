@@ -124,6 +124,7 @@ def progress_line(
     return (
         f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
         f"{valid_share(counters):.0%} valid  {classes} findings  {counters.get('deaths', 0)} deaths"
+        f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
     )
 
 

@@ -9,10 +9,11 @@ from miscompile.core.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counters since the start of this session, summed over the lanes."""
+    """Counters since the start of this session, summed over the lanes; `disk` is the size of the folder in bytes."""
 
     seconds: float
     counters: Mapping[str, int]
+    disk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

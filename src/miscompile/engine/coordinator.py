@@ -16,6 +16,7 @@ from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
+from miscompile.engine.disk import LOGS, MEASURE_EVERY, shorten, size_of
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
@@ -128,7 +129,8 @@ class _Coordinator:
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
         self.started = time.monotonic()
-        self.saved = self.kept = self.started
+        self.saved = self.kept = self.measured = self.started
+        self.disk = 0
         self.session = store.begin_session(time.time())
         self.steered = self._steered() if plan.steer else ()
 
@@ -187,11 +189,26 @@ class _Coordinator:
                 self._take(message)
             self._settle(self.triage.collect())
             self._show()
-            if stopped is None and limit is not None and self._elapsed() > limit:
+            over = limit is not None and self._elapsed() > limit
+            if stopped is None and (over or self._disk_is_full()):
                 self.lanes.stop()
                 stopped = self._elapsed()
             if stopped is not None and self._elapsed() - stopped > _PATIENCE:
                 return
+
+    def _disk_is_full(self) -> bool:
+        """Measure the campaign's folder now and then, and shorten its logs; tell whether it exceeds `--limit-disk`."""
+        now, limit = time.monotonic(), self.plan.limit_disk
+        if not self.disk or now - self.measured > MEASURE_EVERY:
+            self.measured = now
+            for name in LOGS:
+                shorten(self.plan.out / name)
+            self.disk = size_of(self.plan.out)
+            if limit is not None and self.disk > limit:
+                text = f"{self.plan.out} has {self.disk / 1e6:,.0f} MB, more than --limit-disk; the tests end"
+                _tell(self.listeners, Notice(text))
+                return True
+        return False
 
     def _finish_triage(self) -> None:
         """Wait for the findings in triage; those that take too long stay pending."""
@@ -274,7 +291,7 @@ class _Coordinator:
 
     def _show(self) -> None:
         now = time.monotonic()
-        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters)))
+        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters), self.disk))
         if now - self.saved > _SAVE_EVERY:
             self._save()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
-from miscompile.engine.lane import AHEAD, Orders
+from miscompile.engine.lane import AHEAD, RETIRED, Orders
 from miscompile.engine.steering import SteeredBug
 
 MOST_RESTARTS = 20
@@ -94,8 +94,11 @@ class LaneSupervisor:
     def _ended(self, member: _Member) -> Iterator[Message]:
         self._selector.unregister(member.process)
         code = member.process.end()
-        if code in (0, 2, 3):
+        if code in (0, 2, 3) or (code == RETIRED and self._stopping):
             member.done = True
+            return
+        if code == RETIRED:
+            member.process = self._spawn(member.orders)
             return
         member.restarts += 1
         self.deaths += 1

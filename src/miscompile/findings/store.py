@@ -87,8 +87,9 @@ class Store:
         """Open the store at `path` as its one writer, and make it if needed; without `create`, only for reading.
 
         An index that is absent or damaged is made anew from the folders; a reader that may not write makes it in
-        memory. A damaged one is renamed. Raises StoreError when there is no campaign, when the folder cannot be written, when
-        another process writes to it, when the database is of a newer version. No existing data is destroyed.
+        memory. A damaged one is renamed, and no existing data is destroyed. Raises StoreError when there is no
+        campaign, when the folder cannot be written, when another process writes to it, when the database is of a newer
+        version.
         """
         database = path / DATABASE
         if not create and not database.exists():

@@ -17,6 +17,9 @@ from typing import Any
 from miscompile.base.child import Conversation
 from miscompile.triage.settings import TriageSettings
 
+LIFETIME = 50
+"""Findings after which a worker is replaced, because checkers and compilers leak memory."""
+
 MOST_TRIES = 3
 """Workers that one finding may cost in a session; it is retried, because another process may have killed them."""
 
@@ -129,6 +132,7 @@ class _Worker:
     def __init__(self, settings: TriageSettings) -> None:
         self._settings = settings
         self._child: Conversation | None = None
+        self._served = 0
 
     def ask(self, identifier: str) -> dict[str, Any]:
         """Send a finding to the worker; return its answer, or `died` with the exit status."""
@@ -139,6 +143,9 @@ class _Worker:
             child.kill()
             return {"died": self.dismiss()}
         said: dict[str, Any] = json.loads(line)
+        self._served += 1
+        if self._served >= LIFETIME:
+            self.dismiss()
         return said
 
     def kill(self) -> None:
@@ -155,5 +162,5 @@ class _Worker:
         with (self._settings.out / "triage.log").open("ab") as log:
             child = Conversation([sys.executable, "-m", "miscompile.triage.worker"], errors=log)
         child.write(self._settings.as_json().encode() + b"\n")
-        self._child = child
+        self._child, self._served = child, 0
         return child
