@@ -47,6 +47,28 @@ def first_of(orders: bytes) -> int:
     return int(orders.partition(b'"first": ')[2].partition(b",")[0])
 
 
+def test_a_lane_that_says_nothing_is_killed_and_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    class Scripted(Conversation):
+        """A lane that hangs; the one after it ends."""
+
+        def __init__(self, command: object, **_: object) -> None:
+            begun.append(len(begun))
+            super().__init__(["sh", "-c", "read orders; exec sleep 60" if len(begun) == 1 else "read orders"])
+
+    monkeypatch.setattr(supervisor, "Conversation", Scripted)
+    monkeypatch.setattr(supervisor, "LONGEST_SILENCE", 0.2)
+    lanes = LaneSupervisor(tmp_path / "lanes.log")
+    lanes.start(Orders(Plan("toy"), (), 0, 0, 0, None))
+    said: list[Mapping[str, Any]] = []
+    while lanes.working:
+        said += lanes.messages(0.5)
+    lanes.kill()
+    assert len(begun) == 2
+    assert "died (status -9) and was restarted" in said[0]["notice"]
+
+
 def test_a_folder_above_its_limit_ends_the_campaign(tmp_path: Path, start: Start) -> None:
     campaign = start(tmp_path, "toy", "--time", "0", "--workers", "1", "--limit-disk", "1K")
     campaign.until(lambda: bool(campaign.lanes))
