@@ -517,14 +517,19 @@ def injected(rows: dict[str, Row], campaign: Campaign, kind: str, rng: random.Ra
     return True
 
 
-def play(faults: int, kinds: list[str], seed: int, each: int, place: Path) -> dict[str, Row]:
-    """Inject so many faults, `each` into one campaign; every kind comes once before any comes twice."""
+def play(faults: int, kinds: list[str], seed: int, each: int, place: Path, until: float) -> dict[str, Row]:
+    """Inject so many faults, `each` into one campaign; every kind comes once before any comes twice.
+
+    Stop at the monotonic time `until`.
+    """
     rng, rows, queue = random.Random(seed), dict[str, Row](), list[str]()
     control = Control(place)
     control.build()
     campaign, left, number, tries = None, 0, 0, 0
     while sum(row.passed + len(row.failures) for row in rows.values()) < faults and tries < 3 * faults + 10:
         tries += 1
+        if time.monotonic() > until:
+            break
         if campaign is None or not left:
             if campaign is not None:
                 finish(campaign)
@@ -535,8 +540,9 @@ def play(faults: int, kinds: list[str], seed: int, each: int, place: Path) -> di
             queue = rng.sample(kinds, len(kinds))
         kind = queue.pop()
         left -= 1
-        if not injected(rows, campaign, kind, rng):
-            print(f"{kind}: {rows[kind].failures[-1]}", file=sys.stderr, flush=True)
+        fine = injected(rows, campaign, kind, rng)
+        print(f"{kind}: {'passed or skipped' if fine else rows[kind].failures[-1]}", file=sys.stderr, flush=True)
+        if not fine:
             with contextlib.suppress(Skipped):
                 control.set(0, stalled=False)
             left = 0
@@ -572,6 +578,7 @@ def main() -> int:
     """Run the faults; exit code 1 when an invariant was broken."""
     parser = argparse.ArgumentParser(description="Inject faults into campaigns and check that nothing is lost.")
     parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this long")
     parser.add_argument("--each", type=int, default=40, help="faults in one campaign")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", choices=sorted(FAULTS), help="only this kind; can be repeated")
@@ -579,7 +586,14 @@ def main() -> int:
     options = parser.parse_args()
     began = time.monotonic()
     with TemporaryDirectory(prefix="miscompile-faults-") as place:
-        rows = play(options.faults, options.kind or list(FAULTS), options.seed, options.each, Path(place))
+        rows = play(
+            options.faults,
+            options.kind or list(FAULTS),
+            options.seed,
+            options.each,
+            Path(place),
+            began + options.seconds,
+        )
     seconds = round(time.monotonic() - began, 1)
     if options.json:
         data = {

@@ -4,6 +4,7 @@
 table or column is a new entry.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,10 +69,12 @@ VERSION = len(MIGRATIONS)
 def connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
     """Open a database and check it; with `migrate` make it or bring it up to date. Raises StoreError."""
     with guarded(database):
-        connection = sqlite3.connect(database, timeout=30.0)
+        fixed = not migrate and not os.access(database.parent, os.W_OK)
+        connection = _read_only(database) if fixed else sqlite3.connect(database, timeout=30.0)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
+            if not fixed:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise sqlite3.DatabaseError(problem)
@@ -80,6 +83,17 @@ def connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _read_only(database: Path) -> sqlite3.Connection:
+    """Open an index in a folder that may not be written, where SQLite can make no shared memory for its log.
+
+    Raises DamagedIndexError when a log lies beside it, without which it is incomplete.
+    """
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise DamagedIndexError(f"{database} has an open log and may not be written")
+    return sqlite3.connect(f"{database.absolute().as_uri()}?immutable=1", uri=True)
 
 
 def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) -> None:

@@ -1,5 +1,6 @@
 """The store: deduplication, counters, and honesty about files it cannot use."""
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.tensor import tensor
 from miscompile.findings import folder
+from miscompile.findings import store as store_module
 from miscompile.findings.folder import Stored
 from miscompile.findings.snapshot import SNAPSHOT
 from miscompile.findings.store import DATABASE, Campaign, Record, Store
@@ -198,6 +200,25 @@ def test_a_lost_index_is_made_in_memory_while_another_process_writes(tmp_path: P
             assert_whole(store, rows)
         assert not (tmp_path / DATABASE).exists()
         writer.kill()
+
+
+@pytest.mark.parametrize("log", [b"", b"left by a killed writer"])
+def test_a_campaign_that_may_not_be_written_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: bytes
+) -> None:
+    rows = filled(tmp_path)
+    if log:
+        (tmp_path / f"{DATABASE}-wal").write_bytes(log)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    def refuse(path: Path) -> None:
+        raise InputError(f"cannot write {path}")
+
+    monkeypatch.setattr(os, "access", lambda path, how: False)  # root may write everywhere
+    monkeypatch.setattr(store_module, "_take_lock", refuse)
+    with Store.open(tmp_path, create=False) as store:
+        assert_whole(store, rows)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_an_index_that_is_deleted_under_its_writer_is_made_anew(tmp_path: Path) -> None:
