@@ -151,5 +151,5 @@ def settings_of(store: Store, stored: Stored) -> TriageSettings:
 
 
 def _settings_of_migration(store: Store, stored: Stored, options: Mapping[str, Any], seed: int) -> TriageSettings:
-    limits = Limits(seconds=_MIGRATED_SECONDS, memory=_MIGRATED_MEMORY, history=0)
+    limits = Limits(seconds=_MIGRATED_SECONDS, memory=_MIGRATED_MEMORY)
     return TriageSettings(store.path, (stored.finding.property.target,), seed, options["compare"], limits)
