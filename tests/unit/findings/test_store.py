@@ -147,7 +147,7 @@ def filled(path: Path) -> list[Record]:
         store.begin(Campaign("toy", 7, {"nodes": 5}, {"numpy": "2"}, 1.5))
         store.note_session(store.begin_session(2.5), 4.0, "done")
         store.add_counters({"tests": 40})
-        store.add_firings([("one", "toy", "Fuse", "", 3)])
+        store.add_pass_activity([("one", "toy", "Fuse", "", 3)])
         stored = a_stored("wrong-1", ("Fuse",), "confirmed")
         store.add_pending(stored)
         store.duplicate(stored.finding.property.signature)
@@ -159,7 +159,7 @@ def assert_whole(store: Store, rows: list[Record]) -> None:
     assert store.campaign() == Campaign("toy", 7, {"nodes": 5}, {"numpy": "2"}, 1.5)
     assert store.counters() == {"tests": 40}
     assert store.sessions() == [(1, 2.5, 4.0, "done")]
-    assert store.firings() == [("one", "toy", "Fuse", "", 3)]
+    assert store.pass_activity() == [("one", "toy", "Fuse", "", 3)]
     assert store.findings() == rows
 
 
