@@ -25,6 +25,7 @@ from miscompile.findings.store import Store
 
 port = Port("x", "float32", (4096,))
 store = Store.open(Path(sys.argv[1]))
+store.choose(1 if sys.argv[-1] in (sys.argv[1], "a") else 2)
 print("open", flush=True)
 for number in range(100000):
     name = f"wrong-{number // 2}"
@@ -70,14 +71,52 @@ def test_nothing_announced_is_lost(tmp_path: Path, lines: int, delay: float) -> 
 
 
 @pytest.mark.process
-def test_one_writer_at_a_time_and_the_lock_dies_with_its_holder(tmp_path: Path) -> None:
+def test_one_process_runs_a_campaign_and_the_lock_dies_with_its_holder(tmp_path: Path) -> None:
     process = _start(tmp_path)
     try:
-        with pytest.raises(StoreError, match="another process is writing"):
-            Store.open(tmp_path)
+        with Store.open(tmp_path) as store:
+            with pytest.raises(StoreError, match="another process is running campaign 1"):
+                store.choose(1)
+            store.choose(2)
         with Store.open(tmp_path, create=False) as store:
             store.findings()
     finally:
         process.kill()
         process.communicate()
+    with Store.open(tmp_path) as store:
+        store.choose(1)
+
+
+@pytest.mark.process
+def test_a_second_writer_mends_nothing_that_the_first_is_about_to_write(tmp_path: Path) -> None:
+    process = _start(tmp_path)
+    try:
+        half_written = tmp_path / "findings" / ".new-wrong-x"
+        half_written.mkdir(parents=True)
+        Store.open(tmp_path).close()
+        assert half_written.exists()
+    finally:
+        process.kill()
+        process.communicate()
     Store.open(tmp_path).close()
+    assert not half_written.exists()
+
+
+@pytest.mark.process
+def test_two_writers_never_own_one_signature_twice(tmp_path: Path) -> None:
+    """Both write findings of the same signatures, under names of their own."""
+    own = WRITER.replace('name = f"wrong-{number // 2}"', 'name = f"wrong-{number // 2}"; own = sys.argv[2] + name')
+    own = own.replace("Finding(name,", "Finding(own,").replace("name.encode()", "own.encode()").replace("100000", "60")
+    processes = [
+        subprocess.Popen([sys.executable, "-c", own, str(tmp_path), name], stdout=subprocess.PIPE, text=True)
+        for name in ("a", "b")
+    ]
+    for one in processes:
+        one.communicate(timeout=120)
+    assert [one.returncode for one in processes] == [0, 0]
+    with Store.open(tmp_path) as store:
+        records = store.findings()
+        assert sorted(record.signature for record in records) == sorted(f"toy:wrong:wrong-{n}" for n in range(30))
+        assert {record.status for record in records} == {"confirmed"}
+        assert store.counters() == {"tests": 120}
+        assert folder.identifiers(tmp_path) == sorted(record.identifier for record in records)

@@ -50,6 +50,8 @@ _CAMPAIGN = (
     click.option("--install", is_flag=True,
                  help="Install the compiler in an environment of its own when it is not here."),
     click.option("--keep-passes", is_flag=True, help="Test everything everywhere, known bugs as well."),
+    click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
+                 help="The ledger of known bugs, which campaigns may share. [default: ledger.db in --out]"),
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress."),
 )  # fmt: skip
 

@@ -71,9 +71,11 @@ class LiveDisplay:
                 self._classes[str(finding.property.signature)] += 1
                 if fresh:
                     nodes = finding.facts.get("nodes")
+                    again = finding.facts.get("regression")
+                    word = f"a regression of {again['fixed_in']}, " if again else ""
                     size = f" ({nodes} node{'' if nodes == 1 else 's'})" if nodes else ""
                     self._print_line(
-                        f"found {finding.identifier}: {finding.property.signature}{size}: {finding.message}"
+                        f"found {word}{finding.identifier}: {finding.property.signature}{size}: {finding.message}"
                     )
             case Notice(text):
                 self._print_line(text)

@@ -18,7 +18,21 @@ from miscompile.base.errors import MiscompileError, StoreError, UsageError
 NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
 
 _STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
-VERBS = ("targets", "support", "fuzz", "check", *_STORED, "rules", "passes", "patterns", "harvest", "migrate", "export")
+VERBS = (
+    "targets",
+    "support",
+    "fuzz",
+    "check",
+    *_STORED,
+    "bugs",
+    "recheck",
+    "rules",
+    "passes",
+    "patterns",
+    "harvest",
+    "migrate",
+    "export",
+)
 """Every verb is `miscompile.cli.verbs.<verb>:command`, or `miscompile.cli.verbs.findings:<verb>` if it takes a stored
 campaign; it is imported when it is named or listed."""
 

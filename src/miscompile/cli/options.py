@@ -87,16 +87,18 @@ def check_generation(options: Plan) -> None:
         raise UsageError(f"--opset {options.opset}: {options.title} is tested with opsets {MIN_OPSET} to {highest}")
 
 
-def check_out(out: Path, *, resume: bool) -> None:
-    """Raise UsageError unless OUT is new for a new campaign, or holds one to resume."""
+def check_out(out: Path, *, resume: bool, join: bool = False) -> None:
+    """Raise UsageError unless OUT is new for a new campaign, or holds one to resume, or to join."""
     holds = holds_campaign(out)
+    if join and not holds:
+        raise UsageError(f"there is no campaign in {out} to join; leave --join out to start one")
     if resume and not holds:
         raise UsageError(f"there is no campaign in {out} to resume; leave --resume out to start one")
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; choose another --out")
-    if holds and not resume:
+    if holds and not resume and not join:
         raise UsageError(f"{out} already holds a campaign; continue it with --resume or choose another --out")
-    if not resume and out.is_dir() and any(out.iterdir()):
+    if not (resume or join) and out.is_dir() and any(out.iterdir()):
         raise UsageError(f"{out} is not empty and holds no campaign; choose another --out")
 
 

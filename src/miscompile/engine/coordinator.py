@@ -17,6 +17,7 @@ from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
 from miscompile.engine.disk import LOGS, MEASURE_EVERY, shorten, size_of
+from miscompile.engine.known_bugs import KnownBugs, name_in_ledger, new_ones, release_under_test
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
@@ -29,6 +30,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.findings.encode import signature_from
 from miscompile.findings.folder import Stored
+from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
 from miscompile.producers.slices.collection import Collection
@@ -57,6 +59,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     plan = replace(plan, transforms=plan.chosen_transforms)
     if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
+    if plan.ledger:
+        plan = replace(plan, ledger=str(Path(plan.ledger).absolute()))
     found = _versions(plan)
     require_device(plan)
     require_memory(plan)
@@ -68,12 +72,13 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
         supports = [probe_support(plan, target, listeners) for target in plan.targets]
     with Store.open(plan.out) as store:
-        _begin(store, plan, found)
+        plan = replace(plan, number=_begin(store, plan, found))
         if seeds is not None:
             keep_seeds(plan, seeds)
         if not plan.model or plan.slices:
             make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
-        _Coordinator(plan, store, supports, listeners).run()
+        with Ledger.open(plan.ledger_file) as ledger:
+            _Coordinator(plan, store, ledger, supports, listeners).run()
 
 
 def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
@@ -108,9 +113,12 @@ def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
 
 
-def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:
-    if store.campaign() is None:
-        store.begin(Campaign(plan.title, plan.seed, plan.remembered(), found, time.time()))
+def _begin(store: Store, plan: Plan, found: dict[str, str]) -> int:
+    """Begin a campaign, or go on with the plan's; return its number."""
+    if plan.number not in store.campaigns():
+        return store.begin(Campaign(plan.title, plan.seed, plan.remembered(), found, time.time()))
+    store.choose(plan.number)
+    return plan.number
 
 
 def _tell(listeners: Sequence[Listener], event: Event) -> None:
@@ -121,7 +129,9 @@ def _tell(listeners: Sequence[Listener], event: Event) -> None:
 class _Coordinator:
     """One session of a campaign."""
 
-    def __init__(self, plan: Plan, store: Store, supports: Sequence[Support], listeners: Sequence[Listener]) -> None:
+    def __init__(
+        self, plan: Plan, store: Store, ledger: Ledger, supports: Sequence[Support], listeners: Sequence[Listener]
+    ) -> None:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.lanes = LaneSupervisor(plan.out / "lanes.log")
         self.triage = TriageQueue(triage_settings(plan))
@@ -130,15 +140,17 @@ class _Coordinator:
         self.activity = PassActivity()
         self.started = time.monotonic()
         self.saved = self.kept = self.measured = self.started
-        self.disk = 0
+        self.disk = self.named = 0
         self.session = store.begin_session(time.time())
+        releases = {target: release_under_test(target) for target in plan.targets}
+        self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
+        self._enter_findings()
         self.steered = self._steered() if plan.steer else ()
 
     def run(self) -> None:
         ending = "failed"
         try:
-            for problem in self.store.damaged:
-                _tell(self.listeners, Notice(problem))
+            self._tell_damaged()
             for record in self.store.pending():
                 self.triage.submit(record.identifier)
             self._start_lanes()
@@ -155,7 +167,8 @@ class _Coordinator:
             self.lanes.kill()
             self.triage.close()
             self._settle(self.triage.collect())
-            self.store.reindex()  # a lane may have saved a finding after its last message was read
+            self.store.adopt()  # a lane may have saved a finding after its last message was read
+            self._tell_damaged()
             self._save()
             self.store.note_session(self.session, self._elapsed(), ending)
 
@@ -169,8 +182,28 @@ class _Coordinator:
                     continue
             self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, self.steered))
 
+    def _tell_damaged(self) -> None:
+        """Name the findings whose folders could not be read, each once."""
+        for problem in self.store.damaged[self.named :]:
+            _tell(self.listeners, Notice(problem))
+        self.named = len(self.store.damaged)
+
+    def _enter_findings(self) -> None:
+        """Hold the findings of earlier sessions against the ledger, which may be another one, or have changed."""
+        for record in self.store.findings(own=True):
+            try:
+                stored = self.store.load(record.identifier)
+                fresh = self.known.enter(stored)
+                if fresh.status in ("confirmed", "known") and self.known.outlived(fresh):
+                    fresh = replace(fresh, status="fixed")
+            except StoreError as error:
+                _tell(self.listeners, Notice(str(error)))
+            else:
+                if fresh != stored:
+                    self.store.update(fresh)
+
     def _steered(self) -> tuple[SteeredBug, ...]:
-        """Return the bugs that earlier sessions of this campaign found; a damaged predicate is left out and told."""
+        """Return the bugs that earlier sessions found, and those of the ledger; damaged predicates are left out."""
         found = []
         for record in self.store.findings():
             try:
@@ -178,8 +211,11 @@ class _Coordinator:
             except StoreError as error:
                 _tell(self.listeners, Notice(str(error)))
             else:
-                found += [bug] if bug else []
-        return tuple(found)
+                found += [bug] if bug and bug.predicate.target in self.plan.targets else []
+        others, problems = self.known.steered()
+        for problem in problems:
+            _tell(self.listeners, Notice(problem))
+        return (*found, *new_ones(others, found))
 
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds
@@ -247,7 +283,9 @@ class _Coordinator:
             record, signature = _record_from(message["finding"]), signature_from(message["signature"])
             self._new_finding(record, signature, unexplained=message["unexplained"])
         elif "duplicate" in message:
-            self.store.duplicate(signature_from(message["duplicate"]))
+            signature = signature_from(message["duplicate"])
+            self.store.duplicate(signature)
+            self.known.sighted(signature)
         elif "notice" in message:
             _tell(self.listeners, Notice(message["notice"]))
         elif "usage" in message:
@@ -271,6 +309,7 @@ class _Coordinator:
             if answer.problem or self._loaded(answer.identifier) is None:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
+            stored = None if stored is None else self._entered(stored)
             if stored is not None and stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
                 self._steer(stored)
@@ -283,10 +322,22 @@ class _Coordinator:
             _tell(self.listeners, Notice(str(error)))
             return None
 
+    def _entered(self, stored: Stored) -> Stored | None:
+        """Enter a triaged finding in the ledger; return its new state, None when another finding has its signature."""
+        fresh = self.known.enter(stored)
+        return fresh if fresh == stored or self.store.update(fresh) else None
+
     def _steer(self, stored: Stored) -> None:
         """Let the lanes steer past a new bug, unless the number of tests is fixed: then the campaign is repeatable."""
         bug = steered_bug_of(stored)
         if bug is not None and self.plan.steer and self.plan.tests is None:
+            self.steered = (*self.steered, bug)
+            self.lanes.tell(bug)
+
+    def _steer_past_others(self) -> None:
+        """Let the lanes steer past the bugs that other campaigns have entered meanwhile, as `_steer` does."""
+        for bug in new_ones(self.known.steered()[0], self.steered):
+            self.steered = (*self.steered, bug)
             self.lanes.tell(bug)
 
     def _show(self) -> None:
@@ -299,6 +350,8 @@ class _Coordinator:
         self.store.add_counters(dict(self.unsaved))
         self.unsaved.clear()
         self.store.add_pass_activity(self.activity.take())
+        if self.known.save() and self.plan.steer and self.plan.tests is None:
+            self._steer_past_others()
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
         if self.saved - self.kept > _KEEP_EVERY:

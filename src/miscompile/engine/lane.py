@@ -120,7 +120,7 @@ class Lane:
         self.plan = orders.plan
         self.versions = {target: versions_of(target) for target in self.plan.targets}
         self.producer = make_producer(
-            self.plan, *orders.supports, corpus=self.plan.out / CORPUS, name=f"lane-{orders.lane}"
+            self.plan, *orders.supports, corpus=self.plan.own / CORPUS, name=f"lane-{orders.lane}"
         )
         abouts = {target: parse_target(target).about for target in self.plan.targets}
         self.steering = Steering(abouts, enabled=self.plan.steer, known=list(orders.known))

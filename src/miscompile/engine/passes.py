@@ -105,14 +105,14 @@ def _beside(tally: Mapping[tuple[str, str, str], int]) -> dict[str, dict[str, in
 
 
 def counted(folder: Path) -> tuple[Sequence[str], PassActivity]:
-    """Return the targets of the campaign in `folder`, and its counts. Raises StoreError, UsageError."""
+    """Return the targets of the campaigns in `folder`, and their counts. Raises StoreError, UsageError."""
     with Store.open(folder, create=False) as store:
-        campaign, rows = store.campaign(), store.pass_activity()
-    if campaign is None or not rows:
+        campaigns, rows = store.campaigns().values(), store.pass_activity()
+    if not campaigns or not rows:
         raise UsageError(f"the campaign in {folder} has watched no passes; one with --preset oatest does")
     activity = PassActivity()
     activity.add(rows)
-    return campaign.target.split(), activity
+    return list(dict.fromkeys(name for campaign in campaigns for name in campaign.target.split())), activity
 
 
 def measured(

@@ -12,6 +12,7 @@ from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import Spec, parse_options, parse_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
+from miscompile.findings.ledger import LEDGER
 from miscompile.producers.kinds import PRODUCERS, ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.targets.registry import faces, narrowing, parse_target, settled_transform
@@ -21,7 +22,19 @@ _RENAMED = {"forms": "transforms", "quarantine": "steer"}
 """Former names of options in stored campaigns."""
 
 SESSION_ONLY = frozenset(
-    {"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds", "limit_disk"}
+    {
+        "target",
+        "others",
+        "seconds",
+        "tests",
+        "seed",
+        "out",
+        "workers",
+        "resume",
+        "probe_seconds",
+        "limit_disk",
+        "number",
+    }
 )
 """Fields that each session sets anew; a resumed campaign keeps all others unless they are given again."""
 
@@ -40,6 +53,8 @@ class Plan:
     also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
     of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
     seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
+    `ledger` is the file of the ledger of bugs (None: `ledger.db` in `out`).
+    `number` is that of the campaign in the store in `out`; 0: a new one beside others.
     """
 
     target: str
@@ -74,6 +89,8 @@ class Plan:
     patterns: str | None = None
     instances: str | None = None
     limit_disk: int | None = None
+    ledger: str | None = None
+    number: int = 1
 
     @property
     def has_seeds(self) -> bool:
@@ -84,6 +101,16 @@ class Plan:
     def targets(self) -> tuple[str, ...]:
         """All targets."""
         return (self.target, *self.others)
+
+    @property
+    def own(self) -> Path:
+        """The folder of files that belong to this campaign alone: `out` itself for the first campaign in it."""
+        return self.out if self.number == 1 else self.out / "campaigns" / str(self.number)
+
+    @property
+    def ledger_file(self) -> Path:
+        """The file of the ledger of bugs."""
+        return Path(self.ledger) if self.ledger else self.out / LEDGER
 
     @property
     def title(self) -> str:

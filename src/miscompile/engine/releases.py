@@ -160,13 +160,9 @@ class Judge:
         return trial
 
     def _script_for(self, text: str) -> Path:
-        """Write the script for a release, with the newest IR version that this release reads.
-
-        An old release refuses a newer number even if the model needs nothing of that version.
-        """
-        newest = parse_target(text).about.max_ir_version
+        """Write the script for a release into a file."""
         path = self.folder / "repro.py"
-        path.write_text(_IR.sub(lambda found: f"{found[1]}{min(int(found[2]), newest)}", self.script), "utf-8")
+        path.write_text(readable_script(self.script, text), "utf-8")
         return path
 
     def judge(self, release: str, result: ScriptResult) -> Trial:
@@ -179,7 +175,7 @@ class Judge:
             return Trial(release, "absent")
         if self.kind != "exception":
             return Trial(release, "shows")
-        error = _announced(result.stdout)
+        error = announced(result.stdout)
         kind, _, message = error.partition(": ")
         if known(parse_target(self.target).about.name).rejection(kind, message) is not None:
             return Trial(release, "skipped", f"it refuses the program: {error}"[:_REASON])
@@ -190,7 +186,16 @@ class Judge:
         return Trial(release, "shows")
 
 
-def _announced(stdout: str) -> str:
+def readable_script(script: str, target: str) -> str:
+    """Return a script with the newest IR version that the release of the target spec `target` reads.
+
+    An old release refuses a newer number even if the model needs nothing of that version.
+    """
+    newest = parse_target(target).about.max_ir_version
+    return _IR.sub(lambda found: f"{found[1]}{min(int(found[2]), newest)}", script)
+
+
+def announced(stdout: str) -> str:
     """Return the error that a script has printed, in one line."""
     start = stdout.find(SHOWS)
     return " ".join(stdout[start:].partition(_RAISES)[2].split())

@@ -32,7 +32,7 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
     `on_progress` receives lines of progress. Raises UsageError when no model in a folder can be used, and
     StoreError when the stored slices are damaged.
     """
-    place = plan.out / FOLDER
+    place = plan.own / FOLDER
     if (place / INDEX).exists():
         return kept(place)
     cut = SliceLimits(*plan.slice_nodes)
@@ -72,5 +72,5 @@ def in_own_opset(plan: Plan, collection: Collection) -> Plan:
 
 def keep_seeds(plan: Plan, collection: Collection) -> None:
     """Store the slices with the campaign, so that every lane uses the same ones. Raises StoreError."""
-    if not (plan.out / FOLDER / INDEX).exists():
-        keep(collection, plan.out / FOLDER)
+    if not (plan.own / FOLDER / INDEX).exists():
+        keep(collection, plan.own / FOLDER)

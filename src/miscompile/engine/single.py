@@ -132,7 +132,7 @@ def settings_of(store: Store, stored: Stored) -> TriageSettings:
 
     Raises UsageError when the finding names another target, or when a file that its program needs is absent or changed.
     """
-    campaign = store.campaign()
+    campaign = store.campaign_of(stored.finding.identifier)
     target = stored.finding.property.target
     options = {} if campaign is None else dict(campaign.options)
     if options.get("migration"):

@@ -46,8 +46,9 @@ from miscompile.findings.encode import (
 )
 
 SCHEMA = 1
-FindingStatus = Literal["pending", "confirmed", "unconfirmed", "known"]
-"""In this order: not yet triaged; repeated and reduced; not repeated; linked to an upstream issue."""
+FindingStatus = Literal["pending", "confirmed", "unconfirmed", "known", "fixed"]
+"""In this order: not yet triaged; repeated and reduced; not repeated; known to the target's `known.toml` or to the
+ledger; of an older release, and fixed in the one under test."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIXES = {"case": "", "original": "original-"}

@@ -1,16 +1,18 @@
-"""The figures of a campaign beside its findings, in OUT/campaign.json, so that a lost index can be made anew.
+"""The figures of a store beside its findings, in OUT/campaign.json, so that a lost index can be made anew.
 
-The folders of the findings hold the findings alone. Their duplicates, the counters, the sessions and the options are
-rows of the index; this file repeats them. It is replaced as a whole every few seconds, and it is what a new index
-begins with.
+The folders of the findings hold the findings alone. Their duplicates and finders, and every campaign's counters,
+sessions and options, are rows of the index; this file repeats them. It is replaced as a whole every few seconds, and it
+is what a new index begins with.
 """
 
 import json
 import sqlite3
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from miscompile.findings.database import changing
 from miscompile.findings.folder import writing
 
 SNAPSHOT = "campaign.json"
@@ -19,10 +21,13 @@ _TABLES = ("campaign", "session", "counter", "firing")
 
 
 def write_snapshot(out: Path, connection: sqlite3.Connection) -> None:
-    """Write the figures of the index to OUT/campaign.json atomically. Raises StoreError when that fails."""
-    tables = {table: [list(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in _TABLES}
-    seen = dict(connection.execute("SELECT identifier, duplicates FROM finding WHERE duplicates > 0").fetchall())
-    text = json.dumps({"schema": _SCHEMA, **tables, "duplicates": seen})
+    """Write the figures of the index to OUT/campaign.json atomically. Raises StoreError when that fails.
+
+    Call it inside a write transaction of the index, because several campaigns may share the file.
+    """
+    tables = {table: _objects(connection, f"SELECT * FROM {table}") for table in _TABLES}
+    seen = _objects(connection, "SELECT identifier, duplicates, campaign FROM finding")
+    text = json.dumps({"schema": _SCHEMA, **tables, "finding": seen})
     fresh, path = out / f".new-{SNAPSHOT}", out / SNAPSHOT
     with writing(path):
         fresh.write_text(text + "\n", "utf-8")
@@ -32,17 +37,27 @@ def write_snapshot(out: Path, connection: sqlite3.Connection) -> None:
 def restore_figures(out: Path, connection: sqlite3.Connection) -> None:
     """Enter the figures of OUT/campaign.json into an empty index; a damaged or absent file leaves it empty."""
     data = _read(out)
-    with suppress(TypeError, sqlite3.Error), connection:
+    with suppress(TypeError, sqlite3.Error), changing(connection):
         for table in _TABLES:
+            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             for row in data.get(table, []):
-                connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+                names = [name for name in columns if name in row]  # a file of another version may have fewer, or more
+                places = ", ".join("?" * len(names))
+                insert = f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({places})"
+                connection.execute(insert, [row[name] for name in names])
 
 
-def restore_duplicates(out: Path, connection: sqlite3.Connection) -> None:
-    """Set the duplicates of the findings in the index to those of OUT/campaign.json, once the findings are entered."""
-    with suppress(TypeError, AttributeError, sqlite3.Error), connection:
-        rows = [(count, identifier) for identifier, count in _read(out).get("duplicates", {}).items()]
-        connection.executemany("UPDATE finding SET duplicates = ? WHERE identifier = ?", rows)
+def restore_sightings(out: Path, connection: sqlite3.Connection) -> None:
+    """Set the duplicates and finders of the findings to those of OUT/campaign.json, once the findings are entered."""
+    update = "UPDATE finding SET duplicates = :duplicates, campaign = :campaign WHERE identifier = :identifier"
+    with suppress(TypeError, sqlite3.Error), changing(connection):
+        connection.executemany(update, [row for row in _read(out).get("finding", []) if isinstance(row, Mapping)])
+
+
+def _objects(connection: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
+    with closing(connection.execute(query)) as rows:
+        names = [column[0] for column in rows.description]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _read(out: Path) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class MigrationSession:
         """Run everything. Raises UsageError when a front end cannot be loaded, KeyboardInterrupt after a clean stop."""
         plan = self._plan
         with Store.open(plan.out) as store:
+            store.choose(store.number)
             number = store.begin_session(time.time())
             ending = "interrupted"
             try:

@@ -3,7 +3,8 @@
 Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`evidence`, a mapping of further measurements; `found_as`, the form of the program in which the bug was found;
+`regression`, an object with `fixed_in`, `release` and `link`; `evidence`, a mapping of further measurements;
+`found_as`, the form of the program in which the bug was found;
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
 `link` and `note`.
 """
@@ -94,7 +95,8 @@ def title_of(stored: Stored) -> str:
         cause = f" {how} {' + '.join(signature.culprits)}"
     elif signature.text:
         cause = f": {signature.text[:80]}"
-    return f"[{signature.target}] {_NOUN[signature.kind]}{where}{cause}"
+    again = "regression: " if stored.finding.facts.get("regression") else ""
+    return f"[{signature.target}] {again}{_NOUN[signature.kind]}{where}{cause}"
 
 
 def render_issue(stored: Stored, model: str) -> str:
@@ -116,6 +118,7 @@ def render_issue(stored: Stored, model: str) -> str:
         found=_found(stored),
         rule=_RULES.get(facts.get("rule", ""), ""),
         evidence=_evidence(facts),
+        regression=facts.get("regression") or {},
         known=f"{known.get('link', '')} {known.get('note', '')}".strip() if known else "",
         signature=str(signature),
         identifier=finding.identifier,

@@ -1,6 +1,7 @@
 """The summary of a campaign: one value, shown as JSON and as a table for people."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,7 +21,11 @@ COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The results of a campaign so far, over all its sessions. `seconds` are wall-clock seconds."""
+    """The results of a campaign so far, over all its sessions; or of all campaigns that share a store.
+
+    `seconds` are wall-clock seconds of sessions, `seed` is that of the first campaign, and `campaigns` are objects with
+    `target` and `seed`.
+    """
 
     target: str
     seed: int
@@ -36,6 +41,7 @@ class Summary:
     versions: Mapping[str, str] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     sessions: int = 1
+    campaigns: tuple[Mapping[str, Any], ...] = ()
 
     def announced(self) -> tuple[Record, ...]:
         """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
@@ -56,18 +62,20 @@ def record_json(record: Record) -> dict[str, Any]:
 
 def summarise(store: Store) -> Summary:
     """Return the summary of what `store` holds."""
-    campaign, sessions, counters = store.campaign(), store.sessions(), store.counters()
+    campaigns, sessions, counters = tuple(store.campaigns().values()), store.sessions(), store.counters()
+    first = campaigns[0] if campaigns else None
     seconds = sum(session[2] for session in sessions)
     shown = {name: counters.get(name, 0) for name in COUNTERS}
     return Summary(
-        target=campaign.target if campaign else "",
-        seed=campaign.seed if campaign else 0,
+        target=", ".join(dict.fromkeys(campaign.target for campaign in campaigns)),
+        seed=first.seed if first else 0,
         seconds=round(seconds, 3),
         tests_per_second=round(shown["tests"] / seconds, 3) if seconds else 0.0,
         findings=tuple(store.findings()),
-        versions=campaign.versions if campaign else {},
+        versions={name: version for campaign in campaigns for name, version in campaign.versions.items()},
         counters={name: value for name, value in counters.items() if name not in COUNTERS},
         sessions=len(sessions),
+        campaigns=tuple({"target": campaign.target, "seed": campaign.seed} for campaign in campaigns),
         **shown,
     )
 
@@ -76,7 +84,7 @@ def write_summary(out: Path, summary: Summary) -> Path:
     """Write OUT/summary.json atomically; return its path. Raises StoreError when it cannot be written."""
     path = out / "summary.json"
     with writing(path):
-        fresh = path.with_name(".new-summary.json")
+        fresh = path.with_name(f".new-summary-{os.getpid()}.json")
         fresh.write_text(json.dumps(summary.as_json(), indent=2) + "\n", "utf-8")
         fresh.replace(path)
     return path
@@ -86,7 +94,8 @@ SUMMARY = Report(
     "summary", "counters and findings, as summary.json", lambda store, out: (write_summary(out, summarise(store)),)
 )
 
-_STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow", "unconfirmed": "dim", "known": "dim"}
+_STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow"}
+"""Colours of the statuses that are announced."""
 
 
 def findings_table(records: Iterable[Record]) -> Table:
@@ -100,7 +109,7 @@ def findings_table(records: Iterable[Record]) -> Table:
     for record in records:
         table.add_row(
             record.identifier,
-            Text(record.status, style=_STYLES[record.status]),
+            Text("regression" if record.regression else record.status, style=_STYLES.get(record.status, "dim")),
             Text(" + ".join(record.culprits) or record.message[:160]),
             str(record.nodes or "?"),
             str(record.duplicates + 1),

@@ -147,3 +147,14 @@ def test_patterns_that_were_given_are_not_left_out_without_a_word(tmp_path: Path
     write_library([one for one in shipped_patterns() if one.name.startswith("conv")][:1], file)
     with pytest.raises(UsageError, match="no pattern"):
         make_producer(Plan("toy", patterns=str(file), ops=("Relu",)), Support(open=True))
+
+
+def test_campaigns_of_one_folder_keep_their_own_files_apart(tmp_path: Path) -> None:
+    assert [Plan("toy", out=tmp_path, number=number).own for number in (1, 2)] == [
+        tmp_path,
+        tmp_path / "campaigns" / "2",
+    ]
+    assert Plan("toy", out=tmp_path).ledger_file == tmp_path / "ledger.db"
+    assert Plan("toy", out=tmp_path, ledger="shared.db").ledger_file == Path("shared.db")
+    assert "number" not in Plan("toy", number=2).remembered()
+    assert Plan("toy", number=2).resumed({"ledger": "/a/b.db"}, ()).ledger == "/a/b.db"

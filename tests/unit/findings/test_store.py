@@ -17,6 +17,7 @@ from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.tensor import tensor
 from miscompile.findings import folder
 from miscompile.findings import store as store_module
+from miscompile.findings.database import MIGRATIONS
 from miscompile.findings.folder import Stored
 from miscompile.findings.snapshot import SNAPSHOT
 from miscompile.findings.store import DATABASE, Campaign, Record, Store
@@ -99,6 +100,82 @@ def test_counters_campaign_and_sessions_live_on(tmp_path: Path) -> None:
         assert store.campaign() == campaign
         assert store.begin_session(20.0) == 2
         assert store.sessions() == [(1, 10.5, 2.0, "time"), (2, 20.0, 0.0, "")]
+
+
+def test_campaigns_of_one_store_have_numbers_sessions_and_counters_of_their_own(tmp_path: Path) -> None:
+    first, second = Campaign("toy", 1, {}, {}, 10.5), Campaign("other toy", 1, {}, {}, 11.5)
+    with Store.open(tmp_path) as store:
+        assert (store.begin(first), store.begin_session(1.0)) == (1, 1)
+        store.add_pending(a_stored("wrong-1"))
+        store.add_counters({"tests": 3})
+        assert (store.begin(second), store.begin_session(2.0), store.begin_session(3.0)) == (2, 1, 2)
+        store.note_session(2, 5.0, "done")
+        store.add_pending(a_stored("wrong-2"))
+        store.add_counters({"tests": 4})
+        assert [record.identifier for record in store.pending()] == ["wrong-2"]
+        assert [record.identifier for record in store.findings()] == ["wrong-1", "wrong-2"]
+        assert store.counters() == {"tests": 7}
+        assert store.sessions() == [(1, 1.0, 0.0, ""), (1, 2.0, 0.0, ""), (2, 3.0, 5.0, "done")]
+        assert (store.campaign(), store.campaign_of("wrong-1"), store.campaign_of("?")) == (second, first, first)
+        with pytest.raises(StoreError, match=r"campaign 1 .* tests toy with the seed 1 already"):
+            store.begin(first)
+    with Store.open(tmp_path) as store:
+        assert (store.campaign(), store.campaigns()) == (first, {1: first, 2: second})
+
+
+def test_a_finding_without_a_row_belongs_to_the_campaign_of_its_seed_and_target(tmp_path: Path) -> None:
+    def made_by(name: str, seed: int) -> Stored:
+        stored = a_stored(name)
+        case = Case(stored.finding.case.program, stored.finding.case.feeds, {"seed": seed})
+        return Stored(Finding(name, stored.finding.property, case, "m", stored.finding.facts))
+
+    with Store.open(tmp_path) as store:
+        for target, seed in (("other", 2), ("toy", 1), ("toy other", 2)):
+            store.begin(Campaign(target, seed, {}, {}, 1.0))
+        for name, seed in (("wrong-1", 1), ("wrong-2", 2), ("wrong-3", 9)):
+            folder.save(tmp_path, made_by(name, seed))
+        store.adopt()
+        assert [record.identifier for record in store.findings()] == ["wrong-2"]
+    with Store.open(tmp_path) as store:
+        numbers = {}
+        for number in (1, 2, 3):
+            store.choose(number)
+            numbers[number] = [record.identifier for record in store.pending()]
+    assert numbers == {1: [], 2: ["wrong-1", "wrong-3"], 3: ["wrong-2"]}
+
+
+def test_a_fixed_finding_leaves_its_signature_to_a_regression(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1", ("Fuse",), "fixed"))
+        assert not store.duplicate(Signature("toy", "wrong", "", ("Fuse",), ""))
+        again = a_stored("wrong-2", ("Fuse",), "confirmed")
+        facts = {**again.finding.facts, "regression": {"fixed_in": "1.2", "release": "1.3", "link": ""}}
+        finding = Finding("wrong-2", again.finding.property, again.finding.case, "m", facts)
+        assert store.add_pending(Stored(finding, "confirmed"))
+        assert [(one.status, one.regression) for one in store.findings()] == [("fixed", ""), ("confirmed", "1.2")]
+
+
+@pytest.mark.parametrize("shipped", [1, 2, 3])
+@pytest.mark.parametrize("writing", [True, False])
+def test_a_store_of_an_older_version_is_brought_up_to_date(tmp_path: Path, shipped: int, writing: bool) -> None:
+    with sqlite3.connect(tmp_path / DATABASE) as old:
+        old.execute("CREATE TABLE migration (version INTEGER PRIMARY KEY)")
+        for number in range(shipped):
+            old.executescript(MIGRATIONS[number])
+            old.execute("INSERT INTO migration VALUES (?)", (number + 1,))
+        old.execute("INSERT INTO campaign VALUES (1, 'toy', '7', '{}', '{}', 1.5)")
+        old.execute("INSERT INTO session VALUES (1, 1.5, 60.0, 'done')")
+        old.execute("INSERT INTO counter VALUES ('tests', 5)")
+        old.execute(
+            "INSERT INTO finding VALUES ('wrong-1', 'toy:wrong:A', 1, 'confirmed', 'wrong', 'm', 2, 3, '[]', 1, 1)"
+        )
+    old.close()
+    with Store.open(tmp_path, create=writing) as store:
+        assert store.campaigns() == {1: Campaign("toy", 7, {}, {}, 1.5)}
+        assert (store.sessions(), store.counters()) == ([(1, 1.5, 60.0, "done")], {"tests": 5})
+        assert [(one.identifier, one.duplicates, one.regression) for one in store.findings(own=True)] == [
+            ("wrong-1", 2, "")
+        ]
 
 
 def test_a_lost_database_is_made_anew_from_the_folders(tmp_path: Path) -> None:
@@ -215,7 +292,7 @@ def test_a_campaign_that_may_not_be_written_can_be_read(
         raise InputError(f"cannot write {path}")
 
     monkeypatch.setattr(os, "access", lambda path, how: False)  # root may write everywhere
-    monkeypatch.setattr(store_module, "_take_lock", refuse)
+    monkeypatch.setattr(store_module, "_open_lock", refuse)
     with Store.open(tmp_path, create=False) as store:
         assert_whole(store, rows)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
@@ -234,6 +311,66 @@ def test_an_index_that_is_deleted_under_its_writer_is_made_anew(tmp_path: Path) 
         assert store.counters() == {"tests": 15}
 
 
+@pytest.mark.parametrize("pattern", [f"{DATABASE}*", DATABASE], ids=["with its logs", "alone"])
+def test_several_writers_of_a_deleted_index_go_on_in_one_new_file(tmp_path: Path, pattern: str) -> None:
+    with Store.open(tmp_path) as one, Store.open(tmp_path) as two:
+        one.add_counters({"tests": 1})
+        two.add_counters({"tests": 2})
+        for path in tmp_path.glob(pattern):
+            path.unlink()
+        two.add_counters({"tests": 4})
+        one.add_counters({"tests": 8})
+        assert one.add_pending(a_stored("wrong-1", ("Fuse",)))
+        assert not two.add_pending(a_stored("wrong-2", ("Fuse",)))
+        two.add_counters({"tests": 16})
+        one.add_counters({"tests": 32})
+        assert one.counters() == two.counters() == {"tests": 63}
+    with Store.open(tmp_path, create=False) as store:
+        assert store.counters() == {"tests": 63}
+        assert [(record.identifier, record.duplicates) for record in store.findings()] == [("wrong-1", 1)]
+
+
+@pytest.mark.parametrize("kind", ["deleted", "garbage"])
+def test_a_lost_index_is_left_to_the_process_that_writes(tmp_path: Path, kind: str) -> None:
+    filled(tmp_path)
+    LOSS[kind](tmp_path / DATABASE)
+    spoilt = sorted(path.name for path in tmp_path.iterdir())
+    hold = (
+        f"import fcntl; file = open({str(tmp_path / '.lock')!r}, 'a+b');"
+        " fcntl.lockf(file, fcntl.LOCK_SH, 1, 0); input(1)"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=pipe, stdout=pipe) as writer:
+        assert writer.stdout
+        assert writer.stdout.read(1) == b"1"
+        with pytest.raises(StoreError, match="makes it anew") as caught:
+            Store.open(tmp_path)
+        assert not isinstance(caught.value, InputError)
+        assert sorted(path.name for path in tmp_path.iterdir()) == spoilt
+        writer.kill()
+
+
+def test_figures_of_several_campaigns_survive_the_index(tmp_path: Path) -> None:
+    first, second = Campaign("toy", 1, {"nodes": 5}, {}, 10.5), Campaign("toy", 2, {"nodes": 6}, {}, 11.5)
+    with Store.open(tmp_path) as store:
+        store.begin(first)
+        store.begin_session(1.0)
+        store.add_counters({"tests": 3})
+        store.begin(second)
+        store.begin_session(2.0)
+        store.add_counters({"tests": 4})
+        store.add_pending(a_stored("wrong-1"))
+    (tmp_path / DATABASE).unlink()
+    with Store.open(tmp_path) as store:
+        assert store.campaigns() == {1: first, 2: second}
+        assert store.counters() == {"tests": 7}
+        assert store.sessions() == [(1, 1.0, 0.0, ""), (1, 2.0, 0.0, "")]
+        assert store.pending() == []
+        store.choose(2)
+        assert [record.identifier for record in store.pending()] == ["wrong-1"]
+        assert store.begin_session(3.0) == 2
+
+
 def test_a_folder_that_is_deleted_under_its_writer_is_not_made_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Store.open(out) as store:
@@ -245,7 +382,7 @@ def test_a_folder_that_is_deleted_under_its_writer_is_not_made_again(tmp_path: P
     assert not out.exists()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 9}', '{"schema": 1, "counter": [[1]], "duplicates": []}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 9}', '{"schema": 1, "counter": [[1]], "finding": [1, {}]}'])
 def test_damaged_figures_do_not_keep_the_findings(tmp_path: Path, text: str) -> None:
     filled(tmp_path)
     (tmp_path / SNAPSHOT).write_text(text)

@@ -1,6 +1,6 @@
 """`miscompile fuzz`: a campaign against one compiler."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validat
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
-from miscompile.findings.store import Store, holds_campaign
+from miscompile.findings.store import Campaign, Store, holds_campaign
 from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
 
@@ -22,6 +22,7 @@ from miscompile.targets.registry import parse_target
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @campaign_options
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
+@click.option("--join", is_flag=True, help="Add a campaign to those in --out, which may be running.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only these operators, as in Add,Conv.")
 @click.option("--dtypes", callback=values.names, metavar="NAMES", help="Only these dtypes, as in float32,int8.")
 @click.option("--max-rank", type=click.IntRange(0, 8), metavar="N", help="Largest rank of a tensor.")
@@ -96,6 +97,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
+      miscompile fuzz openvino --out nightly --join       a further campaign in one folder, at the same time
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
@@ -103,10 +105,13 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
-    options = _options(given)
+    join = bool(given.pop("join"))
+    if join and given["resume"]:
+        raise UsageError("--join adds a campaign, --resume continues one; say one of them")
+    options = replace(_options(given, existing=join), number=0 if join else 1)
     for target in options.targets:
         parse_target(target)
-    check_out(options.out, resume=options.resume)
+    check_out(options.out, resume=options.resume, join=join)
     _check(options)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
@@ -130,7 +135,8 @@ def _was_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
 
 
-def _options(given: dict[str, Any]) -> Plan:
+def _options(given: dict[str, Any], *, existing: bool) -> Plan:
+    """Return the plan of the given options; without --out, one that joins `existing` campaigns gets the last folder."""
     targets: tuple[str, ...] = given.pop("targets")
     preset: str | None = given.pop("preset")
     if preset is not None:
@@ -140,7 +146,7 @@ def _options(given: dict[str, Any]) -> Plan:
         given["checks"] = given["checks"] or PRESETS[preset].checks
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
-    return plan_of(targets, given, resume=given["resume"])
+    return plan_of(targets, given, resume=given["resume"] or existing)
 
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:
@@ -148,13 +154,26 @@ def _resumed(options: Plan, given: Collection[str]) -> Plan:
     if not holds_campaign(options.out):
         return options
     with Store.open(options.out, create=False) as store:
-        campaign = store.campaign()
-    if campaign is None:
+        campaigns = store.campaigns()
+    if not campaigns:
         return options
-    if campaign.target != options.title:
-        raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.title}")
-    if "seed" in given and options.seed != campaign.seed:
-        raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
+    number = _number(options, campaigns, seeded="seed" in given)
+    campaign = campaigns[number]
     names = {"keep_passes": ("steer",), "preset": ("producers", "checks")}
     kept = {meant for name in given for meant in names.get(name, (name,))}
-    return replace(options.resumed(campaign.options, kept), seed=campaign.seed)
+    return replace(options.resumed(campaign.options, kept), seed=campaign.seed, number=number)
+
+
+def _number(options: Plan, campaigns: Mapping[int, Campaign], *, seeded: bool) -> int:
+    """Return the number of the campaign to resume: the one of these targets, and of the seed if it was given."""
+    fitting = {number: one for number, one in campaigns.items() if one.target == options.title}
+    if not fitting:
+        titles = " and ".join(one.target for one in campaigns.values())
+        raise UsageError(f"the campaign in {options.out} tests {titles}, not {options.title}")
+    seeds = ", ".join(str(one.seed) for one in fitting.values())
+    numbers = [number for number, one in fitting.items() if not seeded or one.seed == options.seed]
+    if not numbers:
+        raise UsageError(f"the campaign in {options.out} has seed {seeds}; leave --seed out to resume it")
+    if len(numbers) > 1:
+        raise UsageError(f"campaigns in {options.out} have the seeds {seeds}; say with --seed which one to resume")
+    return numbers[0]
