@@ -79,15 +79,22 @@ Start = Callable[..., Campaign]
 """Starts a campaign; takes what `fuzz` takes, but for the cache. The fixture `start` is one."""
 
 
-def fuzz(out: Path, cache: Path, *words: str, limit: float = 5.0, before: Callable[[], None] | None = None) -> Campaign:
+def fuzz(
+    out: Path,
+    cache: Path,
+    *words: str,
+    limit: float = 5.0,
+    before: Callable[[], None] | None = None,
+    terminal: int = subprocess.PIPE,
+) -> Campaign:
     """Start `miscompile fuzz WORDS --out OUT`; `cache` holds support tables, `limit` is that of one run in seconds.
 
-    `before` runs in the child.
+    `before` runs in the child. `terminal` is a descriptor for its output, instead of pipes.
     """
     process = subprocess.Popen(
-        [*COMMAND, "fuzz", *words, *COMMON, "--limit-seconds", str(limit), "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [*COMMAND, "fuzz", *COMMON, *words, "--limit-seconds", str(limit), "--out", str(out)],
+        stdout=terminal,
+        stderr=terminal,
         text=True,
         start_new_session=True,
         preexec_fn=before,

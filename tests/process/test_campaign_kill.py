@@ -1,7 +1,9 @@
 """Whatever is killed in mid-campaign, what was found stays found, the campaign can go on, and no process is left."""
 
 import os
+import pty
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -93,14 +95,14 @@ def whole_after_recovery(out: Path) -> dict[str, str]:
     return whole(out)
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_an_interrupt_ends_the_campaign_and_keeps_everything(how: str, tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start)
     family = campaign.family
     if how == "SIGINT":
         os.killpg(campaign.process.pid, signal.SIGINT)  # as a terminal does
     else:
-        campaign.process.send_signal(signal.SIGTERM)
+        campaign.process.send_signal(signal.Signals[how])
     code, stdout, stderr = campaign.end()
     all_gone(family)
     assert code == 1, stderr
@@ -164,14 +166,53 @@ def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path, start: 
     assert len(stderr.strip().splitlines()) <= 2
 
 
-def test_a_full_disk_is_a_usage_error_and_leaves_no_process(tmp_path: Path, start: Start) -> None:
+def test_a_full_disk_is_a_failure_and_leaves_no_process(tmp_path: Path, start: Start) -> None:
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
     campaign = start(tmp_path / "out", TARGET, "--tests", "300", "--workers", "1", before=small_files)
     family = campaign.family
     code, _, stderr = campaign.end()
-    assert code == 2, stderr
+    assert code == 3, stderr
     assert "Traceback" not in stderr
     assert "make room" in stderr
     all_gone(family)
+
+
+def test_a_folder_that_is_deleted_ends_the_campaign_with_one_line(tmp_path: Path, start: Start) -> None:
+    out = tmp_path / "out"
+    campaign = running(out, start)
+    family = campaign.family
+    shutil.rmtree(out)
+    code, stdout, stderr = campaign.end()
+    assert code == 3, stderr
+    assert stdout == ""
+    assert len([line for line in stderr.splitlines() if "error: " in line]) == 1, stderr
+    assert "Traceback" not in stderr
+    assert not out.exists()
+    all_gone(family)
+
+
+def test_a_closed_terminal_ends_the_campaign_and_keeps_everything(tmp_path: Path, start: Start) -> None:
+    """The kernel sends SIGHUP and every further write to the terminal fails."""
+    lead, terminal = pty.openpty()
+    campaign = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "0", terminal=terminal)
+    os.close(terminal)
+    campaign.until(lambda: campaign.tests() > 0 and bool(folder.identifiers(tmp_path)))
+    family = campaign.family
+    os.close(lead)
+    campaign.process.send_signal(signal.SIGHUP)
+    assert campaign.process.wait(60) == 1
+    all_gone(family)
+    assert set(folder.identifiers(tmp_path)) == set(whole(tmp_path))
+    with Store.open(tmp_path, create=False) as store:
+        assert store.sessions()[-1][3] == "interrupted"
+    assert (tmp_path / "summary.json").exists()
+
+
+def test_a_limit_of_memory_that_is_too_small_is_said(tmp_path: Path, start: Start) -> None:
+    code, _, stderr = start(tmp_path / "out", "toy", "--tests", "10", "--limit-memory", "1M").end()
+    assert code == 2, stderr
+    assert "--limit-memory" in stderr.splitlines()[-1]
+    assert "too small for toy" in stderr
+    assert not (tmp_path / "out").exists()

@@ -399,31 +399,23 @@ def test_a_worker_is_recycled() -> None:
         assert opened.counters.deaths == 0
 
 
-def test_a_death_that_needs_its_history_is_confirmed_with_it(shared: LocalPool) -> None:
+def test_a_death_that_needs_earlier_programs_does_not_repeat_alone(shared: LocalPool) -> None:
     shared.fresh()
     brittle = run(brittle=True)
-    shared.run([run(1.0)])
-    shared.run([run(poison=True)])
-    ticket = shared.submit([run(2.0), brittle, run(3.0)])
-    ((_, outcomes),) = shared.poll(10.0)
+    outcomes = shared.run([run(poison=True), brittle])
     assert isinstance(outcomes[1], Crashed)
-    history = shared.history(ticket, 1)
-    assert [json.loads(past.case.program.payload) for past in history] == [{}, {"poison": True}, {}]
-    assert shared.history(ticket, 2) == []
     assert all(isinstance(outcome, Values) for outcome in shared.confirm(brittle, 2))
-    assert all(isinstance(outcome, Crashed) for outcome in shared.confirm(brittle, 2, history))
 
 
-@pytest.mark.parametrize(("history", "kept"), [(50, True), (0, False)])
-def test_runs_are_remembered_only_where_somebody_asks(history: int, kept: bool) -> None:
+def test_the_tensors_of_runs_that_ended_are_freed() -> None:
     given = run(1.0)
     alive = weakref.ref(given.case.feeds[0][0].array)
-    with pool(limits=Limits(history=history)) as opened:
+    with pool() as opened:
         opened.run([given])
         opened.run([run(2.0)])
         del given
         gc.collect()
-        assert (alive() is not None) is kept
+        assert alive() is None
 
 
 def test_what_cannot_be_meant_is_no_outcome() -> None:

@@ -1,11 +1,13 @@
 """The triage queue: a pending finding comes back reduced, attributed and confirmed by its own script."""
 
+import contextlib
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
@@ -21,7 +23,7 @@ from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import to_stored
-from miscompile.triage.queue import TriageAnswer, TriageQueue
+from miscompile.triage.queue import MOST_TRIES, TriageAnswer, TriageQueue
 from miscompile.triage.settings import TriageSettings
 
 pytestmark = pytest.mark.process
@@ -126,3 +128,48 @@ def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:
     answers = queue.collect()
     assert len(answers) < 4
     assert queue.open == 4 - len(answers)
+
+
+def workers_below() -> list[psutil.Process]:
+    """The triage workers of this process."""
+    below = psutil.Process().children(recursive=True)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [one for one in below if "miscompile.triage.worker" in one.cmdline()]  # a zombie has no command line
+    return []
+
+
+def kill_one_worker(seconds: float = 30) -> None:
+    """Kill the triage worker as soon as there is one, and wait until it is gone."""
+    end = time.monotonic() + seconds
+    while not (found := workers_below()):
+        assert time.monotonic() < end, "no worker was started"
+        time.sleep(0.01)
+    found[0].kill()
+    while found[0].is_running() and found[0].status() != psutil.STATUS_ZOMBIE:  # the queue must reap it, not the test
+        time.sleep(0.01)
+
+
+def test_a_finding_whose_worker_is_killed_is_tried_again(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path))
+    try:
+        put(tmp_path, queue, pending(0))
+        kill_one_worker()
+        (answer,) = wait(queue, 1)
+    finally:
+        queue.close()
+    assert answer.problem == ""
+    assert folder.load(tmp_path, answer.identifier).status == "confirmed"
+
+
+def test_a_finding_whose_workers_are_all_killed_stays_pending(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path))
+    try:
+        put(tmp_path, queue, pending(0))
+        for _ in range(MOST_TRIES):
+            kill_one_worker()
+        (answer,) = wait(queue, 1)
+    finally:
+        queue.close()
+    assert answer.died is None
+    assert "stays pending" in answer.problem
+    assert folder.load(tmp_path, answer.identifier).status == "pending"

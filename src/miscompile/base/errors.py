@@ -1,7 +1,10 @@
 """The error tree. A caller catches a branch, never a message.
 
-The user can fix a `UsageError` (exit code 2); every other `MiscompileError` is a failure of the tool (exit code 3).
+The user can fix a `UsageError` (exit code 2) by another command line; every other `MiscompileError` is a failure of the
+tool or of the machine (exit code 3).
 """
+
+import errno
 
 
 class MiscompileError(Exception):
@@ -20,8 +23,12 @@ class ModelError(UsageError):
     """A model or graph text is broken: it cannot be read, or breaks the ONNX rules."""
 
 
-class StoreError(UsageError):
-    """A findings folder or its database cannot be read or written."""
+class StoreError(MiscompileError):
+    """A stored file is damaged, its folder has vanished, or the disk is full or fails."""
+
+
+class InputError(StoreError, UsageError):
+    """A file or folder that the user named is absent, may not be written, or does not hold what was asked for."""
 
 
 class ExecutionError(MiscompileError):
@@ -30,3 +37,17 @@ class ExecutionError(MiscompileError):
 
 class RejectedDraft(MiscompileError):  # noqa: N818 - control flow between sampler and generator, not a failure
     """A sampler cannot build a valid call here; the generator tries something else."""
+
+
+_NOT_ALLOWED = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+)
+
+
+def write_error(what: str, error: OSError, advice: str = "") -> StoreError:
+    """Return the error for a failed write of `what`, with `advice` behind the system's reason.
+
+    It is an InputError where another path helps (no permission, not a folder), else a StoreError (no room).
+    """
+    kind = InputError if error.errno in _NOT_ALLOWED else StoreError
+    return kind(f"cannot write {what}: {error.strerror or error}{advice}")

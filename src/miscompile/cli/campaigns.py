@@ -14,12 +14,12 @@ from rich.console import Console
 
 from miscompile.base.errors import MiscompileError
 from miscompile.cli import values
-from miscompile.cli.live import LiveDisplay
+from miscompile.cli.live import LiveDisplay, terminal_may_close
 from miscompile.cli.options import default_out, limits_of_time, new_seed
 from miscompile.core.ports import Listener
 from miscompile.engine.arms import arms_of
 from miscompile.engine.plan import Plan
-from miscompile.findings.store import DATABASE, Store
+from miscompile.findings.store import Store, holds_campaign
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
 from miscompile.reports.writer import IssueWriter, write_missing_issues
 
@@ -44,6 +44,8 @@ _CAMPAIGN = (
                  metavar="SECONDS", help="A single run that takes longer is a hang."),
     click.option("--limit-memory", metavar="SIZE", callback=values.size,
                  help="Memory of one worker, such as 2G. [default: chosen for the target]"),
+    click.option("--limit-disk", metavar="SIZE", callback=values.size,
+                 help="Stop when the folder of the campaign is larger, such as 20G. [default: no limit]"),
     click.option("--transform", "--form", "transforms", multiple=True, metavar="SPEC", callback=values.specs,
                  help="Test programs under this transform as well, as in resist{classes=fusion}; can be repeated."),
     click.option("--install", is_flag=True,
@@ -115,7 +117,7 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
         try:
             run([issues] if live is None else [live, issues])
         except KeyboardInterrupt:
-            if not (options.out / DATABASE).exists():
+            if not holds_campaign(options.out):
                 raise
             stopped = True
         except Exception:
@@ -123,11 +125,12 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
                 _leave(options.out)
             raise
     summary, problems = _leave(options.out)
-    show(summary, options.out, as_json=as_json)
-    for problem in dict.fromkeys(issues.problems + problems):
-        errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
-    if stopped and not as_json:
-        errors.print("stopped" if options.model else "stopped; continue with --resume", highlight=False)
+    with terminal_may_close():
+        show(summary, options.out, as_json=as_json)
+        for problem in dict.fromkeys(issues.problems + problems):
+            errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
+        if stopped and not as_json:
+            errors.print("stopped" if options.model else "stopped; continue with --resume", highlight=False)
     return 1 if summary.announced() else 0
 
 
@@ -150,14 +153,26 @@ def show(summary: Summary, out: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def terminated_as_interrupt() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C inside this block, so that a CI job's time limit keeps what was found."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C inside this block.
+
+    So a CI job's time limit and a closed terminal keep what was found. Only the first signal counts, because a terminal
+    that closes sends several, and the second would interrupt the writing. SIGHUP stays ignored under `nohup`.
+    """
+    told = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal told
         del number, frame
-        raise KeyboardInterrupt
+        if not told:
+            told = True
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

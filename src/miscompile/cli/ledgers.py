@@ -9,7 +9,7 @@ import click
 from miscompile.cli.options import default_out
 from miscompile.engine.plan import Plan
 from miscompile.findings.ledger import LEDGER
-from miscompile.findings.store import DATABASE, Store
+from miscompile.findings.store import Store, holds_campaign
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -31,12 +31,12 @@ def ledger_option(function: Function) -> Function:
 def ledger_place(ledger: Path | None, out: Path | None) -> Path:
     """Return the file of the ledger: `ledger`, or that of the campaign in `out`, None: in the last campaign's folder.
 
-    Raises StoreError when the database of the campaign is damaged.
+    Raises StoreError when the folder of the campaign cannot be read.
     """
     if ledger is not None:
         return ledger
     place = out or default_out(resume=True)
-    if not (place / DATABASE).exists():
+    if not holds_campaign(place):
         return place / LEDGER
     with Store.open(place, create=False) as store:
         campaign = store.campaign()

@@ -3,8 +3,10 @@
 There is no refresh thread, because workers are forked while the table is shown; events redraw it.
 """
 
+import errno
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,6 +21,16 @@ _LINE_EVERY = 5.0
 _WINDOW = 10.0
 _CLASSES = 12
 _ARMS = 5
+
+
+@contextmanager
+def terminal_may_close() -> Iterator[None]:
+    """Ignore a write error inside this block that says that the terminal, or the reader of the pipe, is gone."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EPIPE):
+            raise
 
 
 class LiveDisplay:
@@ -44,11 +56,16 @@ class LiveDisplay:
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
-            self._live.stop()
+            with terminal_may_close():
+                self._live.stop()
             self._live = None
 
     def on(self, event: Event) -> None:
-        """Show `event`."""
+        """Show `event`; nothing once the terminal was closed, because the campaign must not depend on it."""
+        with terminal_may_close():
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
         match event:
             case Progress():
                 self._progress(event)
@@ -113,6 +130,7 @@ def progress_line(
     return (
         f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
         f"{valid_share(counters):.0%} valid  {classes} findings  {counters.get('deaths', 0)} deaths"
+        f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from miscompile import __version__
-from miscompile.base.errors import MiscompileError, UsageError
+from miscompile.base.errors import MiscompileError, StoreError, UsageError
 
 NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
 
@@ -67,6 +67,8 @@ class VerbGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("miscompile: stopped", err=True)
             return STOPPED
+        except StoreError as error:
+            return _print_error(str(error), FAILED, debug=debug, hint="")
         except MiscompileError as error:
             return _print_error(str(error), FAILED, debug=debug)
         except Exception as error:  # noqa: BLE001 - every other error must end as exit code 3
@@ -117,10 +119,11 @@ def _click_message(error: click.ClickException) -> str:
     return f"{error.format_message().rstrip('.')}{hint}"
 
 
-def _print_error(message: str, code: int, *, debug: bool) -> int:
+def _print_error(
+    message: str, code: int, *, debug: bool, hint: str = "; run again with --debug for the traceback"
+) -> int:
     if debug:
         traceback.print_exc()
     line = " ".join(message.split()) or "no message"
-    hint = "; run again with --debug for the traceback" if code == FAILED and not debug else ""
-    click.echo(f"miscompile: error: {line}{hint}", err=True)
+    click.echo(f"miscompile: error: {line}{hint if code == FAILED and not debug else ''}", err=True)
     return code

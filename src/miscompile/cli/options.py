@@ -13,6 +13,7 @@ from miscompile.cli import values
 from miscompile.core.events import ProgressListener
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
+from miscompile.findings.store import holds_campaign
 
 out_argument = click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="OUT")
 id_argument = click.argument("identifier", metavar="ID")
@@ -88,7 +89,7 @@ def check_generation(options: Plan) -> None:
 
 def check_out(out: Path, *, resume: bool, join: bool = False) -> None:
     """Raise UsageError unless OUT is new for a new campaign, or holds one to resume, or to join."""
-    holds = (out / "miscompile.db").exists() or (out / "findings").is_dir()
+    holds = holds_campaign(out)
     if join and not holds:
         raise UsageError(f"there is no campaign in {out} to join; leave --join out to start one")
     if resume and not holds:

@@ -12,12 +12,14 @@ from miscompile.core.finding import Finding
 class Progress:
     """Counters since the start of this session, summed over the lanes.
 
-    `arms` are the yields of a scheduled campaign's arms by name, over all its sessions.
+    `arms` are the yields of a scheduled campaign's arms by name, over all its sessions. `disk` is the size of the
+    folder in bytes.
     """
 
     seconds: float
     counters: Mapping[str, int]
     arms: Mapping[str, ArmYield] = field(default_factory=dict)
+    disk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

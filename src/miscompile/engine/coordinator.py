@@ -15,7 +15,8 @@ from miscompile.core.activity import PassActivity
 from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
-from miscompile.engine.devices import require_device
+from miscompile.engine.devices import require_device, require_memory
+from miscompile.engine.disk import LOGS, MEASURE_EVERY, shorten, size_of
 from miscompile.engine.division import Division
 from miscompile.engine.known_bugs import KnownBugs, name_in_ledger, new_ones, release_under_test
 from miscompile.engine.lane import Orders
@@ -40,6 +41,9 @@ from miscompile.triage.queue import TriageAnswer, TriageQueue
 
 _TURN = 0.1
 _SAVE_EVERY = 1.0
+_KEEP_EVERY = 3.0
+"""Seconds between two copies of the counters outside the index, which also notice that the folder was deleted."""
+
 _LONGEST_TRIAGE = 600.0
 """Seconds that triage may continue after the tests have ended."""
 
@@ -70,6 +74,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     """
     plan, found = plan_to_run(plan)
     require_device(plan)
+    require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
         make_producer(replace(plan, slices=False), *supports)  # raises for a broken model before anything is written
@@ -164,7 +169,8 @@ class _Coordinator:
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
         self.started = time.monotonic()
-        self.saved = self.started
+        self.saved = self.kept = self.measured = self.started
+        self.disk = self.named = 0
         self.session = store.begin_session(time.time())
         releases = {target: release_under_test(target) for target in plan.targets}
         self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
@@ -176,6 +182,7 @@ class _Coordinator:
     def run(self) -> None:
         ending = "failed"
         try:
+            self._tell_damaged()
             for record in self.store.pending():
                 self.triage.submit(record.identifier)
             self._start_lanes()
@@ -193,6 +200,7 @@ class _Coordinator:
             self.triage.close()
             self._settle(self.triage.collect())
             self.store.adopt()  # a lane may have saved a finding after its last message was read
+            self._tell_damaged()
             self._save()
             self.store.note_session(self.session, self._elapsed(), ending)
 
@@ -205,6 +213,12 @@ class _Coordinator:
                 if not quota:
                     continue
             self.lanes.start(Orders(self.plan, self.supports, lane, part.session, 0, quota, part.steered))
+
+    def _tell_damaged(self) -> None:
+        """Name the findings whose folders could not be read, each once."""
+        for problem in self.store.damaged[self.named :]:
+            _tell(self.listeners, Notice(problem))
+        self.named = len(self.store.damaged)
 
     def _enter_findings(self) -> None:
         """Hold the findings of earlier sessions against the ledger, which may be another one, or have changed."""
@@ -258,11 +272,26 @@ class _Coordinator:
             self._settle(self.triage.collect())
             self._divide()
             self._show()
-            if stopped is None and limit is not None and self._elapsed() > limit:
+            over = limit is not None and self._elapsed() > limit
+            if stopped is None and (over or self._disk_is_full()):
                 self.lanes.stop()
                 stopped = self._elapsed()
             if stopped is not None and self._elapsed() - stopped > _PATIENCE:
                 return
+
+    def _disk_is_full(self) -> bool:
+        """Measure the campaign's folder now and then, and shorten its logs; tell whether it exceeds `--limit-disk`."""
+        now, limit = time.monotonic(), self.plan.limit_disk
+        if not self.disk or now - self.measured > MEASURE_EVERY:
+            self.measured = now
+            for name in LOGS:
+                shorten(self.plan.out / name)
+            self.disk = size_of(self.plan.out)
+            if limit is not None and self.disk > limit:
+                text = f"{self.plan.out} has {self.disk / 1e6:,.0f} MB, more than --limit-disk; the tests end"
+                _tell(self.listeners, Notice(text))
+                return True
+        return False
 
     def _finish_triage(self) -> None:
         """Wait for the findings in triage; those that take too long stay pending."""
@@ -326,12 +355,12 @@ class _Coordinator:
         for answer in answers:
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
-            if answer.died is not None:
-                self.store.update(replace(self.store.load(answer.identifier), status="unconfirmed"))
+            if answer.died is not None and (found := self._loaded(answer.identifier)):
+                self.store.update(replace(found, status="unconfirmed"))
             for identifier in answer.slippages:
-                found = self.store.load(identifier)
-                self._new_finding(record_of(found), found.finding.property.signature, _arm_of(found))
-            if answer.problem:
+                if found := self._loaded(identifier):
+                    self._new_finding(record_of(found), found.finding.property.signature, _arm_of(found))
+            if answer.problem or self._loaded(answer.identifier) is None:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
             stored = None if stored is None else self._entered(stored)
@@ -340,6 +369,14 @@ class _Coordinator:
                 self._steer(stored)
                 if self.division is not None and stored.status == "confirmed":
                     self.division.confirmed(_arm_of(stored))
+
+    def _loaded(self, identifier: str) -> Stored | None:
+        """Return a finding; None, and a notice, when its folder was damaged or moved away meanwhile."""
+        try:
+            return self.store.load(identifier)
+        except StoreError as error:
+            _tell(self.listeners, Notice(str(error)))
+            return None
 
     def _entered(self, stored: Stored) -> Stored | None:
         """Enter a triaged finding in the ledger; return its new state, None when another finding has its signature."""
@@ -362,7 +399,7 @@ class _Coordinator:
     def _show(self) -> None:
         now = time.monotonic()
         arms = {} if self.division is None else dict(self.division.counts)
-        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters), arms))
+        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters), arms, self.disk))
         if now - self.saved > _SAVE_EVERY:
             self._save()
 
@@ -376,6 +413,9 @@ class _Coordinator:
             self.store.add_arms(self.division.take())
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
+        if self.saved - self.kept > _KEEP_EVERY:
+            self.store.keep_figures()
+            self.kept = self.saved
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

@@ -5,6 +5,7 @@ installed and fit each other, and each compiler needs other ones. This module im
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from miscompile.base.errors import UsageError
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
@@ -31,6 +32,24 @@ def require_device(plan: Plan) -> None:
     problem = lacking(plan.target, plan.device)
     if problem:
         raise UsageError(f"--device {plan.device}: {problem}")
+
+
+def require_memory(plan: Plan) -> None:
+    """Raise UsageError when `--limit-memory` does not suffice for a program of one operator.
+
+    Without this check such a campaign refuses every program, and looks like one whose compiler takes none.
+    """
+    if plan.limit_memory is None:
+        return
+    for target in plan.targets:
+        limits = plan.limits if plan.limit_seconds > PATIENCE else replace(plan.limits, seconds=PATIENCE)
+        with LocalPool(target, 1, limits) as pool:
+            outcomes = pool.run([Run(exhibits()[1].case, target, Build("full"), "probe")])
+        if isinstance(outcomes[0], OutOfMemory | Crashed):
+            raise UsageError(
+                f"--limit-memory {plan.limit_memory:,} bytes is too small for {target}: a program of one operator"
+                f" {'runs out of memory' if isinstance(outcomes[0], OutOfMemory) else 'kills its worker'}; allow more"
+            )
 
 
 def lacking(target: str, device: str) -> str:

@@ -9,7 +9,6 @@ that are not judged is fixed, and every violation is attributed before the next 
 import gc
 import json
 import os
-import random
 import select
 import signal
 import sys
@@ -25,11 +24,12 @@ from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, conclude
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.engine.hazards import CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, SteeredBug, Steering, steered_bug_from
@@ -53,6 +53,13 @@ CORPUS = "corpus"
 
 RARELY = (20_000, 20, 50)
 """Thresholds of the garbage collector: rare, because reference counts free nearly all values of a lane."""
+
+LIFETIME = 100_000
+"""Cases after which another process continues a lane, because libraries leak memory. A number of cases and not of
+bytes, so that a campaign of a fixed number of tests is repeatable."""
+
+RETIRED = 4
+"""Exit status of a lane that another process should continue."""
 
 _REPORT_EVERY = 0.25
 _ASK_EVERY = 0.02
@@ -108,6 +115,7 @@ class _Ahead:
     disabled: Mapping[str, frozenset[str]]
     runs: tuple[Run, ...]
     ticket: int
+    kind: CaseClass
     spent_us: int
     """CPU time of the lane so far, in microseconds."""
 
@@ -127,6 +135,7 @@ class Lane:
         if isinstance(self.producer, Scheduled):
             self.producer.prepare()
             self.producer.divide(orders.weights or self.producer.weights)
+        self.hazards = Hazards()
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.meter = ArmMeter(names_of(self.plan.targets), self.plan.limit_seconds)
         self.counters: Counter[str] = Counter()
@@ -139,11 +148,17 @@ class Lane:
         self._deaths = (0, 0)
         self._compiler_cpu = 0.0
 
-    def run(self) -> None:
-        """Test cases until the quota is reached or the coordinator closes the standard input."""
-        quota = self.orders.quota
-        while not self._stopped() and (quota is None or self._next < quota or self._ahead):
-            while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
+    def run(self) -> bool:
+        """Test cases until the quota is reached or the coordinator closes the standard input.
+
+        Return True when neither has happened, but the lane has tested `LIFETIME` cases: another process should go on.
+        """
+        quota = last = self.orders.quota
+        retirement = self.orders.first + LIFETIME
+        if quota is None or quota > retirement:
+            quota = retirement
+        while not self._stopped() and (self._next < quota or self._ahead):
+            while len(self._ahead) < AHEAD and self._next < quota:
                 self._submit()
             self._settle_next()
             if time.monotonic() - self._reported > _REPORT_EVERY:
@@ -151,6 +166,7 @@ class Lane:
         while self._ahead:
             self._settle_next()
         self._report()
+        return not self.inbox.closed and (last is None or self._next < last)
 
     def _stopped(self) -> bool:
         """Read the coordinator's lines; tell whether it has stopped the lane.
@@ -186,34 +202,42 @@ class Lane:
     def _submit(self) -> None:
         index = self._next
         start = time.thread_time_ns()
-        case, course, rng = self._drawn(index)
-        oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
-        runs = oracle.plan(case, rng)
+        case, course, oracle, runs, kind = self._drawn(index)
         generated = time.thread_time_ns()
         self.counters["generate_us"] += (generated - start) // 1000
         ticket, submitted = self.pool.submit(runs), time.thread_time_ns()
         spent = (submitted - start) // 1000
-        self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, ticket, spent))
+        self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, ticket, kind, spent))
         self.counters["transfer_us"] += (submitted - generated) // 1000
         self._next += 1
 
-    def _drawn(self, index: int) -> tuple[Case, Course, random.Random]:
-        """Return the case of this index with the course of its test, and the randomness of its runs.
+    def _drawn(self, index: int) -> tuple[Case, Course, Oracle, tuple[Run, ...], CaseClass]:
+        """Return the case of this index with the course of its test, its oracle, its runs, and its class.
 
-        A draft that is given up is followed by another of the same index.
+        A draft that is given up, because of a known bug or because its class is dangerous, is followed by another of
+        the same index.
         """
         plan, orders = self.plan, self.orders
         place = (orders.lane, orders.session, index)
         for attempt in range(ATTEMPTS):
             again = (attempt,) if attempt else ()
             rng = stream(plan.seed, "lane", *place, *again)
-            case = self.producer.propose(rng)
+            case = self._with_recipe(self.producer.propose(rng), index, attempt)
             course = self.steering.course(case, stream(plan.seed, "steering", *place, *again))
-            if not course.given_up:
+            oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
+            runs = oracle.plan(case, rng)
+            kind = class_of(case, runs)
+            dangerous = plan.steer and self.hazards.gives_up(kind, stream(plan.seed, "hazard", *place, *again))
+            if not course.given_up and not dangerous:
                 break
-            self.counters["drafts given up"] += 1
-        recipe = {"seed": plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
-        return replace(case, recipe={**recipe, **({"attempt": attempt} if attempt else {})}), course, rng
+            self.counters["drafts given up" if course.given_up else "dangerous drafts given up"] += 1
+        return case, course, oracle, runs, kind
+
+    def _with_recipe(self, case: Case, index: int, attempt: int) -> Case:
+        """Return the case with the place in the campaign from which it can be drawn again."""
+        orders = self.orders
+        place = {"seed": self.plan.seed, "lane": orders.lane, "session": orders.session, "index": index}
+        return replace(case, recipe={**place, **case.recipe, **({"attempt": attempt} if attempt else {})})
 
     def _settle(self, ahead: _Ahead) -> None:
         begin = time.thread_time_ns()
@@ -227,6 +251,7 @@ class Lane:
         self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
         self.steering.count(ahead.disabled)
+        self.hazards.count(ahead.kind, outcomes)
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
@@ -264,6 +289,8 @@ class Lane:
             self.steering.charge(target, bug.predicate.passes, 1.0)
             self._send({"duplicate": asdict(bug.signature)})
             return
+        if outcome is not None and is_death(outcome):
+            self.hazards.charge(ahead.kind, SEARCH_COST)
         confirmed = self.confirmer.investigate(ahead.case, violated.evidence)
         self.counters["search_us"] += (time.thread_time_ns() - begin) // 1000
         if confirmed is None:
@@ -366,7 +393,7 @@ def main() -> int:
             lane = Lane(orders, pool, confirmer, inbox, out)
             gc.freeze()  # modules and tables live as long as the lane, so that no collection need visit them
             gc.set_threshold(*RARELY)
-            lane.run()
+            retired = lane.run()
     except UsageError as error:
         out.write(json.dumps({"usage": str(error)}) + "\n")
         out.flush()
@@ -375,7 +402,7 @@ def main() -> int:
         out.write(json.dumps({"failure": str(error)}) + "\n")
         out.flush()
         return 3
-    return 0
+    return RETIRED if retired else 0
 
 
 if __name__ == "__main__":

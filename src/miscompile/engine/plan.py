@@ -22,7 +22,19 @@ _RENAMED = {"forms": "transforms", "quarantine": "steer"}
 """Former names of options in stored campaigns."""
 
 SESSION_ONLY = frozenset(
-    {"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds", "number"}
+    {
+        "target",
+        "others",
+        "seconds",
+        "tests",
+        "seed",
+        "out",
+        "workers",
+        "resume",
+        "probe_seconds",
+        "limit_disk",
+        "number",
+    }
 )
 """Fields that each session sets anew; a resumed campaign keeps all others unless they are given again."""
 
@@ -36,8 +48,8 @@ class Plan:
     `checks` are names of `engine.checks` (none: the default ones), `transforms` are specs of further transforms of
     programs, `device` is compared with the CPU, `patterns` is a file of patterns to plant in seeds, or a folder of
     patterns that only the target's adapter can plant (`About.library`). `seconds` and `tests` limit this session (None:
-    no limit); `limit_seconds` and `limit_memory` (bytes) limit one run; `steer` steers tests past
-    known bugs. `model` is the path of a user's model to test instead of generated programs, with `slices`
+    no limit); `limit_seconds` and `limit_memory` (bytes) limit one run, `limit_disk` (bytes) the folder; `steer` steers
+    tests past known bugs. `model` is the path of a user's model to test instead of generated programs, with `slices`
     also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
     of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
     seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
@@ -78,6 +90,7 @@ class Plan:
     device: str = "cpu"
     patterns: str | None = None
     instances: str | None = None
+    limit_disk: int | None = None
     ledger: str | None = None
     number: int = 1
     schedule: bool = False

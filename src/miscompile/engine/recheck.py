@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
+from miscompile.base.errors import StoreError
 from miscompile.engine.known_bugs import ENTERED, name_in_ledger, new_entry, release_under_test
 from miscompile.engine.releases import announced, readable_script
 from miscompile.environments.resolve import python_of
@@ -151,7 +152,11 @@ def _chosen(out: Path, target: str) -> tuple[dict[str, Stored], dict[str, str]]:
             if record.status not in ("confirmed", "known", "fixed"):
                 skipped[record.identifier] = f"it is {record.status}"
                 continue
-            stored = store.load(record.identifier)
+            try:
+                stored = store.load(record.identifier)
+            except StoreError as error:
+                skipped[record.identifier] = str(error)
+                continue
             own = parse_target(stored.finding.property.target)
             if (own.about.name, own.via) != (spec.about.name, spec.via):
                 skipped[record.identifier] = f"it is of {stored.finding.property.target}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.base.errors import ExecutionError, InputError, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.core.events import ProgressListener
@@ -90,7 +90,7 @@ def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListen
     with Store.open(out, create=False) as store:
         stored = store.load(identifier)
     if not stored.script:
-        raise StoreError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
+        raise InputError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
     held = stored.finding.property
     version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
     history = first_release(
@@ -151,5 +151,5 @@ def settings_of(store: Store, stored: Stored) -> TriageSettings:
 
 
 def _settings_of_migration(store: Store, stored: Stored, options: Mapping[str, Any], seed: int) -> TriageSettings:
-    limits = Limits(seconds=_MIGRATED_SECONDS, memory=_MIGRATED_MEMORY, history=0)
+    limits = Limits(seconds=_MIGRATED_SECONDS, memory=_MIGRATED_MEMORY)
     return TriageSettings(store.path, (stored.finding.property.target,), seed, options["compare"], limits)

@@ -4,6 +4,7 @@ import json
 import os
 import selectors
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import Any
 
 from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
-from miscompile.engine.lane import AHEAD, Orders
+from miscompile.engine.lane import AHEAD, RETIRED, Orders
 from miscompile.engine.steering import SteeredBug
 
 MOST_RESTARTS = 20
 """Consecutive deaths of one lane, without a test in between, after which it is not restarted."""
+
+LONGEST_SILENCE = 1800.0
+"""Seconds after which a lane that says nothing is killed and restarted. It reports four times a second, but attributing
+one hang can take minutes."""
 
 Message = dict[str, Any]
 
@@ -28,6 +33,7 @@ class _Member:
     process: Conversation
     restarts: int = 0
     done: bool = False
+    heard: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -57,6 +63,7 @@ class LaneSupervisor:
         """
         for key, _ in self._selector.select(timeout):
             member = self._members[key.data]
+            member.heard = time.monotonic()
             lines = member.process.lines()
             if lines is None:
                 yield from self._ended(member)
@@ -68,6 +75,10 @@ class LaneSupervisor:
                         member.restarts = 0
                     member.orders = replace(member.orders, first=message["next"])
                 yield message
+        for member in self._members.values():
+            if not member.done and time.monotonic() - member.heard > LONGEST_SILENCE:
+                member.heard = time.monotonic()
+                member.process.kill()  # its end is read in the next turn, and it is restarted
 
     def tell(self, bug: SteeredBug) -> None:
         """Let all lanes steer past a bug, those that are restarted later as well."""
@@ -104,8 +115,12 @@ class LaneSupervisor:
     def _ended(self, member: _Member) -> Iterator[Message]:
         self._selector.unregister(member.process)
         code = member.process.end()
-        if code in (0, 2, 3):
+        if code in (0, 2, 3) or (code == RETIRED and self._stopping):
             member.done = True
+            return
+        member.heard = time.monotonic()
+        if code == RETIRED:
+            member.process = self._spawn(member.orders)
             return
         member.restarts += 1
         self.deaths += 1

@@ -11,15 +11,13 @@ class Limits:
     `seconds` of wall-clock time for one run on an idle machine (see `strain`). `memory` in bytes of address space
     beyond that of the imported compiler; 0 means no limit, which a compiler needs that reserves address space without
     using it. `output` in bytes that a run may print. `recycle` is the number of batches after which a worker is
-    replaced, because compilers leak memory. `history` is the number of its last batches that are kept with all their
-    tensors for `LocalPool.history`; 0 keeps none.
+    replaced, because compilers leak memory.
     """
 
     seconds: float = 10.0
     memory: int = 4 << 30
     output: int = 1 << 20
     recycle: int = 20_000
-    history: int = 50
 
 
 MOST_STRAIN = 4.0

@@ -7,7 +7,7 @@ pool has no threads: all its work happens inside `poll`, `run` and `submit`.
 
 import itertools
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -22,9 +22,6 @@ from miscompile.execution.supervisor import WorkerSupervisor
 from miscompile.execution.wire import OURS, encode_batch
 from miscompile.execution.zygote_client import Origin
 from miscompile.targets.registry import parse_target
-
-REMEMBERED = 256
-"""Finished batches for which `LocalPool.history` has an answer."""
 
 
 def _recycling(limits: Limits, batches: int | None) -> Limits:
@@ -57,7 +54,6 @@ class LocalPool:
         self._supervisor: WorkerSupervisor | None = None
         self._waiting: deque[Batch] = deque()
         self._done: dict[int, Batch] = {}
-        self._remembered: OrderedDict[int, Batch] = OrderedDict()
         self._open: set[int] = set()
         self._numbers = itertools.count(1)
         self._counters = Counters()
@@ -136,12 +132,9 @@ class LocalPool:
             proxy.retiring = proxy.retiring or proxy.batches > 0
         self._assign()
 
-    def confirm(self, run: Run, times: int = 3, history: Sequence[Run] = ()) -> list[Outcome]:
-        """Execute `run` in a fresh worker after the runs in `history`, `times` times; return the outcomes of `run`.
-
-        When a run of the history itself ends the worker, the next worker executes only the runs that follow it.
-        """
-        return [self.run_alone([*history, run])[-1] for _ in range(times)]
+    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
+        """Execute `run` alone in a fresh worker, `times` times; return the outcomes."""
+        return [self.run_alone([run])[0] for _ in range(times)]
 
     def allow(self, seconds: float | None) -> None:
         """Set the time limit of a run in seconds, at most the initial limit; None restores the initial limit.
@@ -150,15 +143,6 @@ class LocalPool:
         """
         usual = self._limits.seconds
         self._running().allow(usual if seconds is None else min(usual, seconds))
-
-    def history(self, ticket: int, index: int = 0) -> list[Run]:
-        """Return the runs before run `index` of batch `ticket` in the worker that executed it, the oldest first.
-
-        Kept are the last `Limits.history` batches of a worker, and the histories of the last 256 finished batches; the
-        history of an older batch is empty.
-        """
-        batch = self._remembered.get(ticket)
-        return batch.history(index) if batch is not None else []
 
     def _running(self) -> WorkerSupervisor:
         if self._supervisor is None:
@@ -177,7 +161,6 @@ class LocalPool:
             self._waiting.append(batch)
             self._assign()
         else:
-            batch.segments.append((0, ()))
             self._finish(batch)
         return number
 
@@ -200,11 +183,6 @@ class LocalPool:
 
     def _finish(self, batch: Batch) -> None:
         self._done[batch.ticket] = batch
-        if not self._limits.history:
-            return
-        self._remembered[batch.ticket] = batch
-        if len(self._remembered) > REMEMBERED:
-            self._remembered.popitem(last=False)
 
     def _hand_out(self, ticket: int) -> list[Outcome]:
         self._open.remove(ticket)
@@ -213,8 +191,7 @@ class LocalPool:
         ours = next((one for one in batch.outcomes if isinstance(one, Raised) and one.kind == OURS), None)
         if ours is not None:
             raise ExecutionError(f"{self._origin.target} was given what cannot be built: {ours.message}")
-        outcomes, batch.outcomes = batch.outcomes, []  # the memory of the batch need not keep its results alive
-        return outcomes
+        return batch.outcomes
 
     def _assign(self) -> None:
         supervisor = self._running()

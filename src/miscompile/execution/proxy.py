@@ -31,8 +31,7 @@ class Batch:
 
     `outcomes` grows in order. Runs from `offset` on were given to the present worker under number `sequence`;
     `frame` is the request that was encoded for them, until it is sent.
-    `segments` holds, for each worker that got the batch, the offset at which it began and the batches that it had been
-    given before. `strikes` counts the workers that were lost without a run to blame and without an outcome in between.
+    `strikes` counts the workers that were lost without a run to blame and without an outcome in between.
     """
 
     ticket: int
@@ -42,7 +41,6 @@ class Batch:
     alone: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
     offset: int = 0
-    segments: list[tuple[int, tuple[Runs, ...]]] = field(default_factory=list)
     strikes: int = 0
     decoder: ReplyDecoder = field(default_factory=ReplyDecoder)
 
@@ -68,11 +66,6 @@ class Batch:
         self.decoder = ReplyDecoder()
         self.frame = encode_batch(sequence, self.todo)
 
-    def history(self, index: int) -> list[Run]:
-        """Return the runs before run `index` in the worker that executed it, the oldest first."""
-        begin, before = next(segment for segment in reversed(self.segments) if segment[0] <= index)
-        return [run for batch in before for run in batch] + list(self.runs[begin:index])
-
 
 class WorkerProxy:
     """A worker as its pool sees it.
@@ -93,7 +86,6 @@ class WorkerProxy:
         self.batches = 0
         self.watched = 0
         self.inflight: deque[Batch] = deque()
-        self.history: deque[Runs] = deque(maxlen=limits.history)
         self.channel, self.far_end = socket.socketpair()
         self.channel.setblocking(False)
         self.recorder_fd = Recorder.create()
@@ -129,9 +121,6 @@ class WorkerProxy:
     def give(self, batch: Batch) -> None:
         """Send the request of `batch`, whose runs from `offset` on have no outcome yet."""
         assert batch.frame is not None
-        batch.segments = [segment for segment in batch.segments if segment[0] != batch.offset]
-        batch.segments.append((batch.offset, tuple(self.history)))
-        self.history.append(batch.todo)
         self.batches += 1
         if not self.inflight:
             self._active = time.monotonic()

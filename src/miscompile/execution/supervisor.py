@@ -10,7 +10,7 @@ import selectors
 import time
 from dataclasses import replace
 
-from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import TimedOut
 from miscompile.core.pool import Counters
 from miscompile.execution.deaths import busy_with, outcome_of_death
@@ -198,7 +198,7 @@ class WorkerSupervisor:
             zygote = ZygoteClient(self._origin, self._limits)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise UsageError(
+            raise ExecutionError(
                 f"workers for {self._origin.target} cannot be started: {reason}; make room for them"
             ) from None
         self._selector.register(zygote.control, selectors.EVENT_READ)

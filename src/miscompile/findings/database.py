@@ -4,6 +4,7 @@ A database has a sequence of migrations: entry i brings it from version i to i +
 new table or column is a new entry. Several processes may open one database at the same time.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 
 MIGRATIONS = (
     """
@@ -140,19 +141,24 @@ INDEX = DatabaseKind(
     MIGRATIONS,
     "--out",
     "miscompile fuzz --resume",
-    "the findings beside it are not touched: move it (and its -wal and -shm) away and run again with --resume, which "
-    "makes the index anew from the folders",
+    "every verb makes it anew from the folders beside it once no other process uses it",
 )
 """The index of a store of findings."""
+
+
+class DamagedDatabaseError(StoreError):
+    """The file is no database of ours, or a page of it is damaged. An index can be made anew, a ledger cannot."""
 
 
 def connect(database: Path, *, migrate: bool, kind: DatabaseKind = INDEX) -> sqlite3.Connection:
     """Open a database and check it; with `migrate` make it or bring it up to date. Raises StoreError."""
     with guarded(database, kind):
-        connection = sqlite3.connect(database, timeout=PATIENCE)
+        fixed = not migrate and not os.access(database.parent, os.W_OK)
+        connection = _read_only(database) if fixed else sqlite3.connect(database, timeout=PATIENCE)
         try:
-            _log_ahead(connection)
-            connection.execute("PRAGMA synchronous = NORMAL")
+            if not fixed:
+                _log_ahead(connection)
+                connection.execute("PRAGMA synchronous = NORMAL")
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise sqlite3.DatabaseError(problem)
@@ -161,6 +167,17 @@ def connect(database: Path, *, migrate: bool, kind: DatabaseKind = INDEX) -> sql
             connection.close()
             raise
     return connection
+
+
+def _read_only(database: Path) -> sqlite3.Connection:
+    """Open a database in a folder that may not be written, where SQLite can make no shared memory for its log.
+
+    Raises DamagedDatabaseError when a log lies beside it, without which it is incomplete.
+    """
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise DamagedDatabaseError(f"{database} has an open log and may not be written")
+    return sqlite3.connect(f"{database.absolute().as_uri()}?immutable=1", uri=True)
 
 
 @contextmanager
@@ -196,12 +213,14 @@ def _migrate(database: Path, connection: sqlite3.Connection, kind: DatabaseKind,
     """Migrate the schema; a reader (not `wanted`) changes nothing and needs the current schema."""
     newest, version = len(kind.migrations), _version(connection)
     if version > newest:
-        raise StoreError(
+        raise InputError(
             f"{database} has schema version {version}, this miscompile knows {newest}; "
             f"use the newer miscompile that wrote it or choose another {kind.elsewhere}"
         )
     if version < newest and not wanted:
-        raise StoreError(f"{database} is being made, or is of an older version; `{kind.update}` updates it")
+        if not version:  # a process makes its tables at this moment, or was killed before
+            raise DamagedDatabaseError(f"{database} has no tables; {kind.repair}")
+        raise InputError(f"{database} is of an older version; `{kind.update}` updates it")
     if version < newest:
         with changing(connection) as change:
             change.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
@@ -235,14 +254,42 @@ def _statements(script: str) -> Iterator[str]:
             text = ""
 
 
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY_DBMOVED")
+
+
 @contextmanager
 def guarded(database: Path, kind: DatabaseKind = INDEX) -> Iterator[None]:
-    """Turn SQLite's errors into StoreErrors that say what to do."""
+    """Turn SQLite's errors into StoreErrors that say what to do; an InputError where another path helps."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreError(
-            f"cannot use {database}: {error}; choose another {kind.elsewhere} or make room there"
-        ) from None
+        cause = StoreError if getattr(error, "sqlite_errorname", "").startswith(_NO_ROOM) else InputError
+        raise cause(f"cannot use {database}: {error}; choose another {kind.elsewhere} or make room there") from None
     except sqlite3.DatabaseError as error:
-        raise StoreError(f"{database} is damaged ({error}); {kind.repair}") from None
+        raise DamagedDatabaseError(f"{database} is damaged ({error}); {kind.repair}") from None
+
+
+def move_aside(database: Path) -> None:
+    """Rename a damaged database, so that it is neither used nor destroyed; its log and shared memory are removed."""
+    number = 0
+    while (aside := database.with_name(f"{database.name}.damaged-{number}")).exists():
+        number += 1
+    if database.stat().st_size:
+        database.rename(aside)
+    _remove_logs(database)
+
+
+def write_anew(database: Path, connection: sqlite3.Connection) -> None:
+    """Write a database anew whose file was deleted while `connection` had it open; call it inside a transaction.
+
+    The rows are still in the deleted file, which the operating system keeps until its last connection is closed.
+    """
+    fresh = database.with_name(f".new-{database.name}")
+    fresh.write_bytes(connection.serialize())
+    _remove_logs(database)
+    fresh.replace(database)
+
+
+def _remove_logs(database: Path) -> None:
+    for ending in ("-wal", "-shm"):
+        database.with_name(database.name + ending).unlink(missing_ok=True)

@@ -31,7 +31,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from miscompile.base.digest import digest_bytes
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError, write_error
 from miscompile.core.case import Case, Feed
 from miscompile.core.finding import Finding
 from miscompile.core.verdict import FindingKind
@@ -83,7 +83,7 @@ def identify(kind: FindingKind, target: str, case: Case) -> str:
 def place(out: Path, identifier: str) -> Path:
     """Return the folder of a finding. Raises StoreError for a malformed `identifier`."""
     if not _NAME.fullmatch(identifier):
-        raise StoreError(f"'{identifier}' is no identifier of a finding; `miscompile findings {out}` lists them")
+        raise InputError(f"'{identifier}' is no identifier of a finding; `miscompile findings {out}` lists them")
     return out / "findings" / identifier
 
 
@@ -96,7 +96,7 @@ def save(out: Path, stored: Stored) -> Path:
     fresh = final.with_name(f".new-{final.name}-{os.getpid()}-{threading.get_native_id()}")
     aside = final.with_name(f".old-{final.name}")
     with writing(final):
-        final.parent.mkdir(parents=True, exist_ok=True)
+        final.parent.mkdir(exist_ok=True)  # OUT itself is not made again after it was deleted under a campaign
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         for name, data in files_of(stored).items():
@@ -118,7 +118,7 @@ def add_file(out: Path, identifier: str, name: str, text: str) -> Path:
     path = folder / name
     with writing(path), _locked(folder.parent, fcntl.LOCK_EX):
         if not folder.is_dir():
-            raise StoreError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
+            raise InputError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
         _write(path.with_name(f".new-{name}"), text.encode("utf-8", "backslashreplace"))
         path.with_name(f".new-{name}").replace(path)
         _sync(folder)
@@ -136,11 +136,11 @@ def _load(out: Path, identifier: str) -> Stored:
     if not folder.is_dir() and folder.with_name(f".old-{identifier}").is_dir():
         folder = folder.with_name(f".old-{identifier}")
     if not folder.is_dir():
-        raise StoreError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
+        raise InputError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
     try:
         data = json.loads((folder / "finding.json").read_text("utf-8"))
         if data["schema"] != SCHEMA:
-            raise StoreError(
+            raise InputError(
                 f"{folder} has schema version {data['schema']}, this miscompile reads {SCHEMA}; "
                 "use the version of miscompile that wrote it"
             )
@@ -208,8 +208,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"cannot write {path}: {reason}; choose another --out or make room there") from None
+        raise write_error(str(path), error, "; choose another --out or make room there") from None
 
 
 def files_of(stored: Stored) -> dict[str, bytes]:

@@ -1,10 +1,12 @@
 """The store of findings: folders, and a SQLite index with counters beside them. Several campaigns may share one.
 
     OUT/miscompile.db     tables campaign, session, counter, finding, firing, arm, migration (write-ahead log)
+    OUT/campaign.json     the counters, sessions and options again (`miscompile.findings.snapshot`)
     OUT/findings/         the findings themselves (`miscompile.findings.folder`)
 
-The folders are authoritative, the database is an index: a finding whose row is missing (the process was killed between
-the two writes, or the database was lost) is entered again when the first of its writers opens the store.
+The folders are authoritative, the database is an index: a finding whose row is missing because the process was killed
+between the two writes is entered again when the first of its writers opens the store. An index that is absent or
+damaged is made anew by a process that is the only writer, readers included; other readers make it in memory.
 
 Several processes may write at the same time. Each campaign has a number from 1, sessions and counters of its own, and
 triages the pending findings that it has found. Signatures are shared: a bug that two campaigns find is one finding.
@@ -23,14 +25,24 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 from miscompile.core.arms import ArmYield
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
-from miscompile.findings.database import changing, connect, guarded, outdated
+from miscompile.findings.database import (
+    DamagedDatabaseError,
+    changing,
+    connect,
+    guarded,
+    move_aside,
+    outdated,
+    write_anew,
+)
 from miscompile.findings.folder import FindingStatus, Stored
+from miscompile.findings.snapshot import SNAPSHOT, restore_figures, restore_sightings, write_snapshot
 
 DATABASE = "miscompile.db"
+_LOCK = ".lock"
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced, regression"
 _YIELD = tuple(field.name for field in fields(ArmYield))
 
@@ -80,41 +92,102 @@ class Record:
 class Store:
     """An open store; `path` is OUT. Make one with `Store.open`.
 
-    `number` is that of the campaign to which sessions, counters and new findings belong.
+    `number` is that of the campaign to which sessions, counters and new findings belong. `damaged` has a line for each
+    finding whose folder could not be read when the index was last compared with it.
     """
 
     path: Path
     _connection: sqlite3.Connection
     _lock: IO[bytes] | None = field(default=None)
     number: int = 1
+    damaged: list[str] = field(default_factory=list)
+    _inode: int = 0
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> "Store":
         """Open the store at `path` for writing, and make it if needed; without `create`, only for reading.
 
-        Raises StoreError when there is none, when the folder cannot be written, when the database is damaged or of a
-        newer version. No existing data is destroyed.
+        An index that is absent or damaged is made anew from the folders, unless another process writes: a reader then
+        makes it in memory, and a writer gets a StoreError. A damaged one is renamed; no existing data is destroyed.
+        Raises InputError when there is no campaign, when the folder cannot be written, when the database is of a newer
+        version.
         """
-        database = path / DATABASE
-        if not create and not database.exists():
-            raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
-        lock = _open_lock(path) if create else None
+        if not create:
+            return cls._for_reading(path)
+        lock = _open_lock(path)
         try:
-            alone = lock is not None and _lock_all(lock, alone=True)
-            store = cls(path, connect(database, migrate=create or _can_update(path)), lock)
-            if alone:
-                folder.recover(path)
-                store.reindex()
-            if lock is not None:
-                _lock_all(lock, alone=False)
+            # A process that mends holds the lock alone; who waited for it may be the only writer after it.
+            alone = _lock_all(lock, alone=True) or (_lock_all(lock, alone=False) and _lock_all(lock, alone=True))
+            store = cls._for_writing(path, lock, alone=alone)
+            _lock_all(lock, alone=False)
         except BaseException:
-            if lock:
-                lock.close()
+            lock.close()
             raise
         return store
 
+    @classmethod
+    def _for_writing(cls, path: Path, lock: IO[bytes], *, alone: bool) -> "Store":
+        """Open the index; a process that holds the lock alone makes it, and enters what a killed process left."""
+        database = path / DATABASE
+        if not alone and not database.exists():
+            raise StoreError(f"{database} was deleted; the process that writes there makes it anew, so run again")
+        try:
+            connection = connect(database, migrate=True)
+        except DamagedDatabaseError:
+            if not alone:
+                raise
+            with folder.writing(database):
+                move_aside(database)
+            connection = connect(database, migrate=True)
+        store = cls(path, connection, lock, _inode=_inode(database))
+        if alone:
+            try:
+                folder.recover(path)
+                store._fill() if not store.campaigns() else store.reindex()
+            except BaseException:
+                connection.close()
+                raise
+        return store
+
+    @classmethod
+    def _for_reading(cls, path: Path) -> "Store":
+        database = path / DATABASE
+        if not holds_campaign(path):
+            raise InputError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
+        try:
+            if database.exists():
+                return cls(path, connect(database, migrate=_can_update(path)))
+        except DamagedDatabaseError:
+            pass  # made anew below
+        damaged = _remake(path)
+        if damaged is not None:
+            return cls(path, connect(database, migrate=False), damaged=damaged)
+        store = cls(path, connect(Path(":memory:"), migrate=True))
+        store._fill(write=False)
+        return store
+
+    def _fill(self, *, write: bool = True) -> None:
+        """Fill a new index from the folders and the figures beside them; only with `write` may folders change."""
+        with guarded(self.path / DATABASE):
+            restore_figures(self.path, self._connection)
+            self.reindex(removing=write)
+            restore_sightings(self.path, self._connection)
+
+    def keep_figures(self) -> None:
+        """Repeat counters, sessions and options outside the index; make an index anew that was deleted meanwhile.
+
+        Raises StoreError when the campaign's folder was deleted, or cannot be written.
+        """
+        if not (self.path / _LOCK).exists():
+            raise StoreError(f"{self.path} was deleted or moved while the campaign was running")
+        with self._change() as change:
+            write_snapshot(self.path, change)
+
     def close(self) -> None:
         """Close the database and give the locks back. Idempotent."""
+        if self._lock and not self._lock.closed:
+            with suppress(StoreError):
+                self.keep_figures()
         with suppress(sqlite3.Error):
             self._connection.close()
         if self._lock:
@@ -156,18 +229,18 @@ class Store:
             self._insert(record, signature, settled=not unexplained)
         return True
 
-    def settle(
-        self, identifier: str, apart: Callable[[Stored, Stored], Signature | None] | None = None
-    ) -> Stored | None:
+    def settle(self, identifier: str, apart: TellApart | None = None) -> Stored | None:
         """Enter the new state of a finding whose folder a triage worker has written, and return it.
 
         None when another finding has its signature: that finding's duplicates are incremented, and this folder is
-        removed. `apart` may tell the new finding and the other one apart, by a signature for the new one.
+        removed. `apart` may tell the new finding and the other one apart, by a signature for the new one; it is not
+        asked when the other one's folder is damaged.
         """
         with self._change():
             stored = self.load(identifier)
             owner = self._owner(stored.finding.property.signature)
-            if apart is not None and owner not in (None, identifier) and (fresh := apart(stored, self.load(owner))):
+            other = self._readable(owner) if owner not in (None, identifier) else None
+            if apart is not None and other is not None and (fresh := apart(stored, other)):
                 held = replace(stored.finding.property, signature=fresh)
                 stored = replace(stored, finding=replace(stored.finding, property=held))
                 folder.save(self.path, stored)
@@ -286,23 +359,23 @@ class Store:
         return campaigns.get(rows[0][0] if rows else 1, campaigns.get(1))
 
     def choose(self, number: int) -> None:
-        """Let this process run the campaign `number`. Raises StoreError when another process does."""
+        """Let this process run the campaign `number`. Raises InputError when another process does."""
         self.number = number
         if self._lock is not None and not _lock_campaign(self._lock, number):
-            raise StoreError(
+            raise InputError(
                 f"another process is running campaign {number} in {self.path}; wait for it, or --join another campaign"
             )
 
     def begin(self, campaign: Campaign) -> int:
         """Add a campaign with these parameters, let this process run it, and return its number.
 
-        Raises StoreError when the store has one of the same targets and seed, which would repeat it.
+        Raises InputError when the store has one of the same targets and seed, which would repeat it.
         """
         options, versions = json.dumps(dict(campaign.options)), json.dumps(dict(campaign.versions))
         with self._change() as change:
             for number, other in self.campaigns().items():
                 if (other.target, other.seed) == (campaign.target, campaign.seed):
-                    raise StoreError(
+                    raise InputError(
                         f"campaign {number} in {self.path} tests {other.target} with the seed {other.seed} already; "
                         "continue it with --resume, or choose another --seed"
                     )
@@ -384,20 +457,30 @@ class Store:
                 values,
             )
 
-    def reindex(self) -> None:
+    def reindex(self, *, removing: bool = True) -> None:
         """Update the rows from the folders, because a kill between the two writes can make them differ.
 
-        Only the one writer of a store may call this, because others write folders before rows.
+        A folder that cannot be read is left as it is, and named in `damaged`. Without `removing` nothing on disk
+        changes, not even for two findings of one signature. Only the one writer of a store may call this, because
+        others write folders before rows.
         """
         rows = {record.identifier: record for record in self.findings()}
         names = folder.identifiers(self.path)
         with self._change() as change:
             gone = [(name,) for name, row in rows.items() if row.status == "pending" and name not in names]
             change.executemany("DELETE FROM finding WHERE identifier = ?", gone)
+        self.damaged.clear()
         for identifier in names:
             row = rows.get(identifier)
-            if row is None or row.status == "pending":
-                self.update(folder.load(self.path, identifier), new=row is None)
+            if row is not None and row.status != "pending":
+                continue
+            stored = self._readable(identifier)
+            if stored is not None and removing:
+                self.update(stored, new=row is None)
+            elif stored is not None:
+                signature = stored.finding.property.signature
+                own = stored.finding.facts.get(UNEXPLAINED) is None and self._owner(signature) is None
+                self._insert(record_of(stored), signature, settled=own, campaign=self._finder(stored))
 
     def adopt(self) -> None:
         """Enter the findings that this campaign's lanes have saved and not told, because they were ended before."""
@@ -405,10 +488,19 @@ class Store:
         for identifier in folder.identifiers(self.path):
             if identifier in rows:
                 continue
-            with suppress(StoreError):  # another campaign may replace or remove the folder now
-                stored = folder.load(self.path, identifier)
-                if self._finder(stored) == self.number:
+            stored = self._readable(identifier)
+            if stored is not None and self._finder(stored) == self.number:
+                with suppress(InputError):  # another campaign may remove the folder now
                     self.update(stored)
+
+    def _readable(self, identifier: str) -> Stored | None:
+        """Return a finding; None when its folder is gone, or is damaged, which `damaged` then says."""
+        try:
+            return self.load(identifier)
+        except StoreError as error:
+            if folder.place(self.path, identifier).is_dir() and str(error) not in self.damaged:
+                self.damaged.append(str(error))
+            return None
 
     def _finder(self, stored: Stored) -> int:
         """Return the number of the campaign that has found a finding without a row: by seed and target."""
@@ -423,8 +515,36 @@ class Store:
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        with guarded(self.path / DATABASE), changing(self._connection):
-            yield self._connection
+        with guarded(self.path / DATABASE):
+            outer = self._connection.in_transaction
+            while True:
+                with changing(self._connection) as change:
+                    if outer or not self._lost():
+                        yield change
+                        return
+                self._follow()
+
+    def _lost(self) -> bool:
+        """Tell whether the index was deleted under this writer; false when the whole folder was."""
+        return self._lock is not None and _inode(self.path / DATABASE) != self._inode and (self.path / _LOCK).exists()
+
+    def _follow(self) -> None:
+        """Go on in a new file of an index that was deleted: the one that another writer has made, or make it.
+
+        The writers agree by the write lock of the deleted file, so that no row is written to it afterwards.
+        """
+        database = self.path / DATABASE
+        with changing(self._connection) as change, folder.writing(database):
+            if not database.exists():
+                write_anew(database, change)
+        fresh = connect(database, migrate=True)
+        self._connection.close()
+        self._connection, self._inode = fresh, _inode(database)
+
+
+def holds_campaign(path: Path) -> bool:
+    """Tell whether a folder holds a campaign, even one whose index is lost."""
+    return (path / DATABASE).exists() or (path / SNAPSHOT).exists() or (path / "findings").is_dir()
 
 
 def record_of(stored: Stored) -> Record:
@@ -464,9 +584,33 @@ def _settled(signature: Signature) -> bool:
     return bool(signature.culprits or signature.text)
 
 
+def _remake(path: Path) -> list[str] | None:
+    """Make the index anew for a reader, and return a line for each damaged finding; None when it may not or must not.
+
+    That is when the folder cannot be written, and while another process writes.
+    """
+    try:
+        lock = _open_lock(path)
+    except InputError:
+        return None
+    with lock:
+        if not _lock_all(lock, alone=True):
+            return None
+        store = Store._for_writing(path, lock, alone=True)
+        store.close()
+        return store.damaged
+
+
+def _inode(database: Path) -> int:
+    try:
+        return database.stat().st_ino
+    except OSError:
+        return 0
+
+
 def _can_update(path: Path) -> bool:
     """Tell whether a reader can bring the database up to date: it is outdated, and no process writes."""
-    if not outdated(path / DATABASE) or not os.access(path, os.W_OK):
+    if not os.access(path, os.W_OK) or not outdated(path / DATABASE):
         return False
     with _open_lock(path) as lock:
         return _lock_all(lock, alone=True)
@@ -475,7 +619,7 @@ def _can_update(path: Path) -> bool:
 def _open_lock(path: Path) -> IO[bytes]:
     with folder.writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        return (path / ".lock").open("a+b")
+        return (path / _LOCK).open("a+b")
 
 
 def _lock_all(lock: IO[bytes], *, alone: bool) -> bool:

@@ -50,7 +50,7 @@ class Pools:
         return self._open[target]
 
 
-_LIMITS = Limits(seconds=60.0, memory=8 << 30, history=0)
+_LIMITS = Limits(seconds=60.0, memory=8 << 30)
 _OPEN, _MOVES = "its results are left open", "its results move under noise"
 _REASONS = {
     "random": "draws numbers",

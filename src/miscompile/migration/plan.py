@@ -52,10 +52,9 @@ class MigrationPlan:
 
     @property
     def limits(self) -> Limits:
-        """Limits of a run. Libraries and their exporters take more memory than a compiler alone; no history is kept,
-        because it would hold the tensors of thousands of tests."""
+        """Limits of a run. Libraries and their exporters take more memory than a compiler alone."""
         memory = 8 << 30 if self.limit_memory is None else self.limit_memory
-        return Limits(seconds=self.limit_seconds, memory=memory, history=0)
+        return Limits(seconds=self.limit_seconds, memory=memory)
 
     def remembered(self) -> dict[str, Any]:
         """Return the options that a resumed migration must share, as JSON values."""

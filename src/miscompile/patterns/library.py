@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
-from miscompile.base.errors import ModelError, SpecError, StoreError
+from miscompile.base.errors import InputError, ModelError, SpecError, write_error
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model
 from miscompile.graph.text.lexer import Cursor, quote, value_name
@@ -63,29 +63,29 @@ def write_library(patterns: Sequence[Pattern], path: Path) -> None:
         os.replace(unready, path)
     except OSError as error:
         unready.unlink(missing_ok=True)
-        raise StoreError(f"cannot write patterns to {path}: {error.strerror or error}") from None
+        raise write_error(f"patterns to {path}", error) from None
 
 
 def read_library(path: Path, *, vetted: bool = True) -> tuple[Pattern, ...]:
     """Return the patterns in the file `path`, in their order.
 
-    Raises StoreError that names file and line when it cannot be read, or is damaged, and with `vetted` when a form of
+    Raises InputError that names file and line when it cannot be read, or is damaged, and with `vetted` when a form of
     some pattern is none that can be placed: a graph that breaks ONNX's rules, a call that no opset has.
     """
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise StoreError(f"cannot read patterns from {path}: {error.strerror or error}") from None
+        raise InputError(f"cannot read patterns from {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise StoreError(f"{path} is no library of patterns: {error.reason} at byte {error.start}") from None
+        raise InputError(f"{path} is no library of patterns: {error.reason} at byte {error.start}") from None
     return tuple(read_entries(text, path, vetted=vetted))
 
 
 def read_entries(text: str, path: Path, *, vetted: bool = True) -> Iterator[Pattern]:
-    """Yield the patterns in `text`, which is that of the file `path`. Raises StoreError as `read_library` does."""
+    """Yield the patterns in `text`, which is that of the file `path`. Raises InputError as `read_library` does."""
     lines = text.split("\n")
     if lines[0].rstrip() != HEAD:
-        raise StoreError(f"{path}:1: this is no library of patterns, which begins with '{HEAD}'")
+        raise InputError(f"{path}:1: this is no library of patterns, which begins with '{HEAD}'")
     for entry in _entries(lines, path):
         yield _pattern(entry, path, vetted=vetted)
 
@@ -128,7 +128,7 @@ class _Entry:
 
 
 def _entries(lines: Sequence[str], path: Path) -> Iterator[_Entry]:
-    """Part the lines into entries. Raises StoreError."""
+    """Part the lines into entries. Raises InputError."""
     entry: _Entry | None = None
     block: list[str] | None = None
     for number, line in enumerate(lines[1:], 2):
@@ -168,11 +168,11 @@ def _section(entry: _Entry, number: int, line: str, path: Path) -> list[str] | N
 
 
 def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
-    with _as_store_errors(path, entry.start - 1):
+    with _as_input_errors(path, entry.start - 1):
         name, granularity = _head(Cursor(entry.head))
     said: dict[str, list[list[str]]] = {"wakes": [], "origin": [], "seed": []}
     for number, line in entry.settings:
-        with _as_store_errors(path, number - 1):
+        with _as_input_errors(path, number - 1):
             texts = _strings(Cursor(line))
         word = line.split()[0]
         if len(texts) != (len(Trigger._fields) if word == "wakes" else 1):
@@ -207,7 +207,7 @@ def _strings(cursor: Cursor) -> list[str]:
 
 
 def _motif(number: int, lines: Sequence[str], path: Path, *, vetted: bool) -> Motif:
-    with _as_store_errors(path, number):
+    with _as_input_errors(path, number):
         found = list(parse_motifs("\n".join(lines), "", vet_statement if vetted else None))
     if len(found) != 1:
         raise _damaged(path, number, f"one motif is expected here, not {len(found)}")
@@ -219,23 +219,23 @@ def _seed(number: int, lines: Sequence[str], source: str, path: Path, *, vetted:
     ranges: dict[str, Range] = {}
     place = 0
     while place < len(lines) and lines[place].startswith("range "):
-        with _as_store_errors(path, number + place):
+        with _as_input_errors(path, number + place):
             name, span = _range(Cursor(lines[place]))
         ranges[name] = span
         place += 1
     pinned: Mapping[str, Tensor] = {}
     if place < len(lines) and lines[place].startswith(f"graph {_PINNED}("):
         end = next((end for end in range(place, len(lines)) if lines[end] == "}"), len(lines))
-        with _as_store_errors(path, number + place):
+        with _as_input_errors(path, number + place):
             pinned = parse_graph(Cursor("\n".join(lines[place : end + 1]))).initializers
         place = end + 1
-    with _as_store_errors(path, number + place):
+    with _as_input_errors(path, number + place):
         model = parse_model("\n".join(lines[place:]))
     if model.functions or set(model.opsets) != {""}:
         raise _damaged(path, number, "a seed has one opset, and no functions")
     seed = Seed(source, model.graph, model.opset, ranges, pinned)
     if vetted:
-        with _as_store_errors(path, number + place):
+        with _as_input_errors(path, number + place):
             vet_seed(seed)
     return seed
 
@@ -264,13 +264,13 @@ def _ended(cursor: Cursor) -> None:
         raise cursor.error("expected the end of the line")
 
 
-def _damaged(path: Path, number: int, message: str) -> StoreError:
-    return StoreError(f"{path}:{number}: {message}")
+def _damaged(path: Path, number: int, message: str) -> InputError:
+    return InputError(f"{path}:{number}: {message}")
 
 
 @contextmanager
-def _as_store_errors(path: Path, before: int) -> Iterator[None]:
-    """Turn the errors of a parser into StoreErrors; its text begins after line `before` of the file."""
+def _as_input_errors(path: Path, before: int) -> Iterator[None]:
+    """Turn the errors of a parser into InputErrors; its text begins after line `before` of the file."""
     try:
         yield
     except (ModelError, SpecError) as error:

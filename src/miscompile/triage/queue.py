@@ -8,6 +8,7 @@ its worker alone.
 
 import json
 import queue
+import signal
 import sys
 import threading
 from dataclasses import dataclass
@@ -16,13 +17,26 @@ from typing import Any
 from miscompile.base.child import Conversation
 from miscompile.triage.settings import TriageSettings
 
+LIFETIME = 50
+"""Findings after which a worker is replaced, because checkers and compilers leak memory."""
+
+MOST_TRIES = 3
+"""Workers that one finding may cost in a session; it is retried, because another process may have killed them."""
+
+PATIENCE = 1200.0
+"""Seconds for one finding, far more than its reduction and scripts take, after which its worker is stuck."""
+
+_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP)
+"""Statuses of a worker that the kernel or a person ended, memory shortage included."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriageAnswer:
     """The result of one triage: the finding's folder holds the new state, or `problem` is a line on the failure.
 
     `slippages` are the identifiers of other violations that the reduction met; their folders lie beside it. `died` is
-    the exit status of the worker, if the finding killed it.
+    the exit status of the worker, if the finding killed it time and again: not when the system or a person killed it,
+    which says nothing about the finding.
     """
 
     identifier: str
@@ -94,13 +108,21 @@ class TriageQueue:
             worker.dismiss()
 
     def _examine(self, worker: "_Worker", identifier: str) -> TriageAnswer:
+        tries = 1
         try:
             said = worker.ask(identifier)
+            while "died" in said and tries < MOST_TRIES and not self._closing.is_set():
+                tries += 1
+                said = worker.ask(identifier)
         except Exception as error:  # noqa: BLE001 - a thread that ends would leave every later finding unexamined
             said = {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
         if "died" in said:
-            problem = f"triage of {identifier} died (status {said['died']}); it is kept as it was found"
-            return TriageAnswer(identifier, problem=problem, died=said["died"])
+            status = said["died"]
+            if status in _FROM_OUTSIDE:
+                problem = f"triage of {identifier} was killed {tries} times; it stays pending for --resume"
+                return TriageAnswer(identifier, problem=problem)
+            problem = f"triage of {identifier} died {tries} times (status {status}); it is kept as it was found"
+            return TriageAnswer(identifier, problem=problem, died=status)
         return TriageAnswer(identifier, tuple(said.get("slippages", ())), said.get("problem", ""))
 
 
@@ -110,15 +132,20 @@ class _Worker:
     def __init__(self, settings: TriageSettings) -> None:
         self._settings = settings
         self._child: Conversation | None = None
+        self._served = 0
 
     def ask(self, identifier: str) -> dict[str, Any]:
         """Send a finding to the worker; return its answer, or `died` with the exit status."""
         child = self._child or self._start()
         child.write(identifier.encode() + b"\n")
-        line = child.read_line()
+        line = child.read_line(PATIENCE)
         if line is None:
+            child.kill()
             return {"died": self.dismiss()}
         said: dict[str, Any] = json.loads(line)
+        self._served += 1
+        if self._served >= LIFETIME:
+            self.dismiss()
         return said
 
     def kill(self) -> None:
@@ -135,5 +162,5 @@ class _Worker:
         with (self._settings.out / "triage.log").open("ab") as log:
             child = Conversation([sys.executable, "-m", "miscompile.triage.worker"], errors=log)
         child.write(self._settings.as_json().encode() + b"\n")
-        self._child = child
+        self._child, self._served = child, 0
         return child

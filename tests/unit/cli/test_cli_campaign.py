@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import ExecutionError
+from miscompile.cli.campaigns import terminated_as_interrupt
 from miscompile.cli.main import program
 from miscompile.core.case import Case
 from miscompile.core.events import Found, Notice, Progress
@@ -25,6 +26,7 @@ from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.store import Campaign, Store
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.triage.script import SHOWS
 
 KIND = TensorType("float32", (2,))
 GRAPH = Graph("g", (ValueInfo("x", KIND),), (ValueInfo("y", KIND),), (Node("Add", ("x", "x"), ("y",)),))
@@ -144,13 +146,63 @@ def test_a_damaged_finding_is_a_warning_at_the_end(tmp_path: Path, monkeypatch: 
     assert "wrong-1 is damaged" in result.stderr
 
 
-def test_sigterm_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=lambda: os.kill(os.getpid(), signal.SIGTERM)))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_and_sighup_are_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    before = signal.getsignal(number)
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=lambda: os.kill(os.getpid(), number)))
     result = fuzz(tmp_path)
     assert result.exit_code == 1
     assert "continue with --resume" in result.stderr
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_does_not_interrupt_the_ending() -> None:
+    """A terminal that closes sends SIGHUP more than once."""
+    with terminated_as_interrupt():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_sighup_stays_ignored_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with terminated_as_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["finding.json", "model.onnx"])
+def test_a_damaged_finding_does_not_keep_repro_from_its_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(script=f"print({SHOWS!r})\nraise SystemExit(1)\n")))
+    fuzz(tmp_path)
+    (tmp_path / "findings" / "wrong-1" / name).write_text("{")
+    result = call("repro", tmp_path, "wrong-1")
+    assert result.exit_code == 1, result.stderr
+    assert "wrong-1 shows" in result.stdout
+    assert "is damaged" in result.stderr
+    for verb in ("replay", "reduce", "bisect"):
+        result = call(verb, tmp_path, "wrong-1")
+        assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
+        assert "is damaged" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["findings", "report", "replay", "repro"])
+def test_every_verb_makes_a_lost_index_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(script="raise SystemExit(0)\n")))
+    monkeypatch.setattr(single, "replay", lambda *_: (False, ""))
+    fuzz(tmp_path)
+    before = json.loads(call("findings", tmp_path, "--json").stdout)
+    for path in tmp_path.glob("miscompile.db*"):
+        path.write_bytes(b"garbage")
+    words = {"report": ["summary"], "replay": ["wrong-1"], "repro": ["wrong-1"]}
+    result = call(verb, tmp_path, *words.get(verb, []))
+    assert result.exit_code == (1 if verb == "findings" else 0), result.stderr
+    assert json.loads(call("findings", tmp_path, "--json").stdout) == before
 
 
 def test_resume_takes_over_seed_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,16 @@ def listed(book: Path, *words: str) -> dict[str, dict[str, Any]]:
     return {entry["signature"]: entry for entry in json.loads(result.stdout)}
 
 
+def test_a_damaged_ledger_is_one_line_and_exit_code_3_and_is_left_alone(book: Path) -> None:
+    book.write_bytes(b"nonsense " * 500)
+    result = call("bugs", "list", "--ledger", book)
+    assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
+    assert "is damaged" in result.stderr
+    assert [(path.name, path.read_bytes()) for path in book.parent.glob("bugs.db*")] == [
+        (book.name, b"nonsense " * 500)
+    ]
+
+
 def test_the_list_is_a_table_or_json(book: Path) -> None:
     table = call("bugs", "list", "--ledger", book)
     assert table.exit_code == 0
@@ -207,6 +217,18 @@ def test_recheck_tells_a_regression(out: Path) -> None:
     assert "`--close` closes" in result.stdout
     assert "there: still there" in result.stderr
     assert listed(out / LEDGER)["toy:wrong:there"]["regressed_in"] == __version__
+
+
+def test_recheck_names_a_damaged_finding_and_checks_the_others(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Store.open(out) as store:
+        store.begin(Campaign("toy", 1, {}, {}, 1.0))
+        store.add_pending(a_stored("gone", "pass"))
+        store.add_pending(a_stored("spoilt", "pass"))
+    (out / "findings" / "spoilt" / "finding.json").write_text("{")
+    code, found = answers(out)
+    assert (code, [one["id"] for one in found["findings"]]) == (0, ["gone"])
+    assert "is damaged" in found["skipped"]["spoilt"]
 
 
 def test_recheck_of_nothing_that_is_there_is_exit_code_0(tmp_path: Path) -> None:

@@ -150,9 +150,10 @@ def test_a_finding_that_is_not_there(verb: str, identifier: str, tmp_path: Path)
     assert_usage_error(call(verb, tmp_path, identifier), "finding")
 
 
-def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
+def test_a_database_that_is_none_is_moved_aside_and_made_anew(tmp_path: Path) -> None:
     (tmp_path / "miscompile.db").write_text("nonsense " * 500)
-    assert_usage_error(call("findings", tmp_path), "is damaged")
+    assert call("findings", tmp_path).exit_code == 0
+    assert (tmp_path / "miscompile.db.damaged-0").read_text() == "nonsense " * 500
 
 
 def test_an_existing_campaign_needs_resume(tmp_path: Path) -> None:

@@ -1,19 +1,26 @@
 """The store: deduplication, counters, and honesty about files it cannot use."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import InputError, StoreError
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.tensor import tensor
 from miscompile.findings import folder
+from miscompile.findings import store as store_module
 from miscompile.findings.database import MIGRATIONS
 from miscompile.findings.folder import Stored
-from miscompile.findings.store import DATABASE, Campaign, Store
+from miscompile.findings.snapshot import SNAPSHOT
+from miscompile.findings.store import DATABASE, Campaign, Record, Store
 
 
 def a_stored(
@@ -211,28 +218,178 @@ def test_one_can_look_while_the_writer_works(tmp_path: Path) -> None:
         assert [r.identifier for r in reader.findings()] == ["wrong-1"]
 
 
-@pytest.mark.parametrize(
-    "content", [b"this is no database at all, but it is long enough to be one" * 20, b"SQLite format 3\0"]
-)
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / DATABASE).write_bytes(content)
-    with pytest.raises(StoreError) as caught:
-        Store.open(tmp_path)
-    assert "\n" not in str(caught.value)
-    assert "is damaged" in str(caught.value)
-    assert (tmp_path / DATABASE).read_bytes() == content
+def filled(path: Path) -> list[Record]:
+    """A campaign with figures and a finding that was seen three times; return its rows."""
+    with Store.open(path) as store:
+        store.begin(Campaign("toy", 7, {"nodes": 5}, {"numpy": "2"}, 1.5))
+        store.note_session(store.begin_session(2.5), 4.0, "done")
+        store.add_counters({"tests": 40})
+        store.add_pass_activity([("one", "toy", "Fuse", "", 3)])
+        stored = a_stored("wrong-1", ("Fuse",), "confirmed")
+        store.add_pending(stored)
+        store.duplicate(stored.finding.property.signature)
+        store.duplicate(stored.finding.property.signature)
+        return store.findings()
 
 
-def test_damage_in_the_middle_is_noticed(tmp_path: Path) -> None:
+def assert_whole(store: Store, rows: list[Record]) -> None:
+    assert store.campaign() == Campaign("toy", 7, {"nodes": 5}, {"numpy": "2"}, 1.5)
+    assert store.counters() == {"tests": 40}
+    assert store.sessions() == [(1, 2.5, 4.0, "done")]
+    assert store.pass_activity() == [("one", "toy", "Fuse", "", 3)]
+    assert store.findings() == rows
+
+
+LOSS: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "garbage": lambda path: path.write_bytes(b"this is no database at all, but it is long enough to be one" * 20),
+    "a head alone": lambda path: path.write_bytes(b"SQLite format 3\0"),
+    "empty": lambda path: path.write_bytes(b""),
+    "damaged in the middle": lambda path: path.write_bytes(
+        (data := path.read_bytes())[: len(data) // 2] + b"\xa5" * (len(data) // 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("create", [True, False], ids=["writer", "reader"])
+@pytest.mark.parametrize("kind", sorted(LOSS))
+def test_a_lost_index_is_made_anew_with_its_counts(tmp_path: Path, kind: str, create: bool) -> None:
+    rows = filled(tmp_path)
+    LOSS[kind](tmp_path / DATABASE)
+    spoilt = (tmp_path / DATABASE).read_bytes() if (tmp_path / DATABASE).exists() else b""
+    with Store.open(tmp_path, create=create) as store:
+        assert_whole(store, rows)
+    with Store.open(tmp_path, create=False) as store:
+        assert_whole(store, rows)
+    kept = [path.read_bytes() for path in tmp_path.glob(f"{DATABASE}.damaged-*")]
+    assert kept == ([spoilt] if spoilt else [])
+
+
+def test_a_lost_index_is_made_in_memory_while_another_process_writes(tmp_path: Path) -> None:
+    rows = filled(tmp_path)
+    (tmp_path / DATABASE).unlink()
+    hold = f"import fcntl; file = open({str(tmp_path / '.lock')!r}, 'ab'); fcntl.lockf(file, fcntl.LOCK_EX); input(1)"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=pipe, stdout=pipe) as writer:
+        assert writer.stdout
+        assert writer.stdout.read(1) == b"1"
+        with Store.open(tmp_path, create=False) as store:
+            assert_whole(store, rows)
+        assert not (tmp_path / DATABASE).exists()
+        writer.kill()
+
+
+@pytest.mark.parametrize("log", [b"", b"left by a killed writer"])
+def test_a_campaign_that_may_not_be_written_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: bytes
+) -> None:
+    rows = filled(tmp_path)
+    if log:
+        (tmp_path / f"{DATABASE}-wal").write_bytes(log)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    def refuse(path: Path) -> None:
+        raise InputError(f"cannot write {path}")
+
+    monkeypatch.setattr(os, "access", lambda path, how: False)  # root may write everywhere
+    monkeypatch.setattr(store_module, "_open_lock", refuse)
+    with Store.open(tmp_path, create=False) as store:
+        assert_whole(store, rows)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_an_index_that_is_deleted_under_its_writer_is_made_anew(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        for number in range(50):
-            store.add_counters({f"counter {number} " + "x" * 200: number})
-    data = bytearray((tmp_path / DATABASE).read_bytes())
-    data[len(data) // 2 :] = b"\xa5" * (len(data) - len(data) // 2)
-    (tmp_path / DATABASE).write_bytes(data)
-    with pytest.raises(StoreError, match="damaged"):
-        Store.open(tmp_path)
-    assert (tmp_path / DATABASE).read_bytes() == bytes(data)
+        store.add_counters({"tests": 5})
+        for path in tmp_path.glob(f"{DATABASE}*"):
+            path.unlink()
+        store.add_counters({"tests": 5})
+        store.keep_figures()
+        store.add_counters({"tests": 5})
+        assert store.counters() == {"tests": 15}
+    with Store.open(tmp_path, create=False) as store:
+        assert store.counters() == {"tests": 15}
+
+
+@pytest.mark.parametrize("pattern", [f"{DATABASE}*", DATABASE], ids=["with its logs", "alone"])
+def test_several_writers_of_a_deleted_index_go_on_in_one_new_file(tmp_path: Path, pattern: str) -> None:
+    with Store.open(tmp_path) as one, Store.open(tmp_path) as two:
+        one.add_counters({"tests": 1})
+        two.add_counters({"tests": 2})
+        for path in tmp_path.glob(pattern):
+            path.unlink()
+        two.add_counters({"tests": 4})
+        one.add_counters({"tests": 8})
+        assert one.add_pending(a_stored("wrong-1", ("Fuse",)))
+        assert not two.add_pending(a_stored("wrong-2", ("Fuse",)))
+        two.add_counters({"tests": 16})
+        one.add_counters({"tests": 32})
+        assert one.counters() == two.counters() == {"tests": 63}
+    with Store.open(tmp_path, create=False) as store:
+        assert store.counters() == {"tests": 63}
+        assert [(record.identifier, record.duplicates) for record in store.findings()] == [("wrong-1", 1)]
+
+
+@pytest.mark.parametrize("kind", ["deleted", "garbage"])
+def test_a_lost_index_is_left_to_the_process_that_writes(tmp_path: Path, kind: str) -> None:
+    filled(tmp_path)
+    LOSS[kind](tmp_path / DATABASE)
+    spoilt = sorted(path.name for path in tmp_path.iterdir())
+    hold = (
+        f"import fcntl; file = open({str(tmp_path / '.lock')!r}, 'a+b');"
+        " fcntl.lockf(file, fcntl.LOCK_SH, 1, 0); input(1)"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=pipe, stdout=pipe) as writer:
+        assert writer.stdout
+        assert writer.stdout.read(1) == b"1"
+        with pytest.raises(StoreError, match="makes it anew") as caught:
+            Store.open(tmp_path)
+        assert not isinstance(caught.value, InputError)
+        assert sorted(path.name for path in tmp_path.iterdir()) == spoilt
+        writer.kill()
+
+
+def test_figures_of_several_campaigns_survive_the_index(tmp_path: Path) -> None:
+    first, second = Campaign("toy", 1, {"nodes": 5}, {}, 10.5), Campaign("toy", 2, {"nodes": 6}, {}, 11.5)
+    with Store.open(tmp_path) as store:
+        store.begin(first)
+        store.begin_session(1.0)
+        store.add_counters({"tests": 3})
+        store.begin(second)
+        store.begin_session(2.0)
+        store.add_counters({"tests": 4})
+        store.add_pending(a_stored("wrong-1"))
+    (tmp_path / DATABASE).unlink()
+    with Store.open(tmp_path) as store:
+        assert store.campaigns() == {1: first, 2: second}
+        assert store.counters() == {"tests": 7}
+        assert store.sessions() == [(1, 1.0, 0.0, ""), (1, 2.0, 0.0, "")]
+        assert store.pending() == []
+        store.choose(2)
+        assert [record.identifier for record in store.pending()] == ["wrong-1"]
+        assert store.begin_session(3.0) == 2
+
+
+def test_a_folder_that_is_deleted_under_its_writer_is_not_made_again(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Store.open(out) as store:
+        shutil.rmtree(out)
+        with pytest.raises(StoreError, match="was deleted or moved"):
+            store.keep_figures()
+        with pytest.raises(StoreError, match="cannot write"):
+            store.add_pending(a_stored("wrong-1"))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 9}', '{"schema": 1, "counter": [[1]], "finding": [1, {}]}'])
+def test_damaged_figures_do_not_keep_the_findings(tmp_path: Path, text: str) -> None:
+    filled(tmp_path)
+    (tmp_path / SNAPSHOT).write_text(text)
+    (tmp_path / DATABASE).unlink()
+    with Store.open(tmp_path, create=False) as store:
+        assert [record.identifier for record in store.findings()] == ["wrong-1"]
+        assert store.counters() == {}
 
 
 def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
@@ -252,12 +409,15 @@ def test_a_place_that_cannot_be_a_folder(tmp_path: Path, inner: str) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_damaged_folder_stops_the_writer_with_its_name(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_named_and_does_not_stop_the_writer(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         store.add_pending(a_stored("wrong-1"))
+        store.add_pending(a_stored("wrong-2", ("Fuse",)))
     (tmp_path / "findings" / "wrong-1" / "finding.json").write_text("{")
-    with pytest.raises(StoreError, match="wrong-1 is damaged"):
-        Store.open(tmp_path)
+    with Store.open(tmp_path) as store:
+        (problem,) = store.damaged
+        assert "wrong-1 is damaged" in problem
+        assert [record.identifier for record in store.findings()] == ["wrong-1", "wrong-2"]
 
 
 def test_broken_bytes_in_a_message_are_shown_not_fatal(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What the library said is kept for later front ends of the same library, in little memory and within bounds."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held
 from miscompile.migration.answers import LibraryCache, LibraryRunner
-from miscompile.migration.plan import MigrationPlan
 from miscompile.oracles.library_judge import judge
 from miscompile.oracles.library_reference import NOISES, LibraryReference, assess
 
@@ -142,7 +140,3 @@ def test_the_library_is_asked_only_about_what_is_not_known() -> None:
     assert len(asked) == 3 + 1 + 1
     assert all(one is other for one, other in zip(seen[0][:3], seen[1][:3], strict=True))
     assert cache.size == 0
-
-
-def test_the_tensors_of_tests_that_ran_are_not_remembered() -> None:
-    assert MigrationPlan((), Path("out")).limits.history == 0

@@ -8,12 +8,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.options import id_argument, json_option, out_argument, tell
 from miscompile.findings.folder import load, place
-from miscompile.findings.store import Record, Store
+from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import findings_table, record_json, summarise
 from miscompile.reports.writer import write_issue
@@ -22,11 +22,9 @@ from miscompile.reports.writer import write_issue
 def one_record(out: Path, identifier: str) -> Record:
     """Return a finding's row. Raises StoreError when OUT holds no campaign or no such finding, or it is damaged."""
     with Store.open(out, create=False) as store:
-        store.load(identifier)
-        for record in store.findings():
-            if record.identifier == identifier:
-                return record
-    raise StoreError(f"'{identifier}' is not in the index of {out}; `miscompile fuzz --resume` enters it again")
+        stored = store.load(identifier)
+        rows = {record.identifier: record for record in store.findings()}
+    return rows.get(identifier) or record_of(stored)
 
 
 def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
@@ -55,8 +53,10 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     """
     if identifier is None:
         with Store.open(out, create=False) as store:
-            summary = summarise(store)
+            summary, damaged = summarise(store), store.damaged
         show(summary, out, as_json=as_json)
+        for problem in damaged:
+            tell(f"miscompile: warning: {problem}")
         return 1 if summary.announced() else 0
     record = one_record(out, identifier)
     text = write_issue(out, identifier)
@@ -185,11 +185,8 @@ def repro(out: Path, identifier: str, limit_seconds: float, as_json: bool) -> in
     from miscompile.environments.resolve import python_of, versions_of
     from miscompile.triage.confirm import run_script
 
-    stored = load(out, identifier)
     script = place(out, identifier).resolve() / "repro.py"
-    if not stored.script:
-        raise StoreError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")
-    target = stored.finding.property.target
+    target = _target_of_script(out, identifier)
     versions_of(target)
     result = run_script(script, python_of(target), limit_seconds)
     if result.status == "broken":
@@ -202,6 +199,30 @@ def repro(out: Path, identifier: str, limit_seconds: float, as_json: bool) -> in
     else:
         click.echo(f"{result.stdout.rstrip()}\n{identifier} {'shows' if shows else 'does not show'}".lstrip())
     return int(shows)
+
+
+def _target_of_script(out: Path, identifier: str) -> str:
+    """Return the target of a finding that has a script.
+
+    The script alone says what it runs. If the rest of the folder is damaged, the campaign's first target gives the
+    interpreter that it needs. Raises InputError when there is no script.
+    """
+    try:
+        stored = load(out, identifier)
+    except InputError:
+        raise
+    except StoreError as error:
+        if not (place(out, identifier) / "repro.py").exists():
+            raise
+        with Store.open(out, create=False) as store:
+            campaign = store.campaign()
+        if campaign is None:
+            raise
+        tell(f"miscompile: warning: {error}; its script is run on {campaign.target.split()[0]}")
+        return campaign.target.split()[0]
+    if not stored.script:
+        raise InputError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")
+    return stored.finding.property.target
 
 
 @click.command("replay", short_help="Run a finding's case through the tool again.")

@@ -19,7 +19,7 @@ from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.distributed.shards import LANE_TESTS
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import OWN
-from miscompile.findings.store import Campaign, Store
+from miscompile.findings.store import Campaign, Store, holds_campaign
 from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
 
@@ -140,7 +140,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
-    Ctrl-C and SIGTERM stop cleanly; everything found so far is kept. Exit code 1 means findings.
+    Ctrl-C, SIGTERM and a closed terminal stop cleanly; everything found so far is kept. Exit code 1 means findings.
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
@@ -253,7 +253,7 @@ def _is_long(plan: Plan) -> bool:
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:
     """Return the options with those of the stored campaign. Raises UsageError for another target or seed."""
-    if not (options.out / "miscompile.db").exists():
+    if not holds_campaign(options.out):
         return options
     with Store.open(options.out, create=False) as store:
         campaigns = store.campaigns()

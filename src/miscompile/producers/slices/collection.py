@@ -16,7 +16,7 @@ import numpy as np
 
 from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
-from miscompile.base.errors import MiscompileError, ModelError, StoreError, UsageError
+from miscompile.base.errors import InputError, MiscompileError, ModelError, StoreError, UsageError, write_error
 from miscompile.base.rng import stream
 from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
@@ -130,7 +130,7 @@ def keep(collection: Collection, folder: Path) -> None:
         unready.write_text(json.dumps(data, indent=1), "utf-8")
         os.replace(unready, folder / INDEX)
     except OSError as error:
-        raise StoreError(f"cannot write slices to {folder}: {error.strerror or error}") from None
+        raise write_error(f"slices to {folder}", error) from None
 
 
 def _row(seed: Seed, folder: Path) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def kept(folder: Path) -> Collection:
     try:
         data = json.loads((folder / INDEX).read_text("utf-8"))
         if data["format"] != _FORMAT:
-            raise StoreError(f"{folder} holds slices of another version of this tool; choose another --out")
+            raise InputError(f"{folder} holds slices of another version of this tool; choose another --out")
         seeds = tuple(_seed(row, folder) for row in data["slices"])
         return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]))
     except (OSError, ValueError, KeyError, TypeError, ModelError) as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from miscompile.base.errors import StoreError
+from miscompile.base.errors import StoreError, write_error
 from miscompile.ops.seed import Seed
 from miscompile.patterns.library import HEAD, print_pattern, read_entries
 from miscompile.patterns.pattern import Pattern, Trigger
@@ -56,7 +56,7 @@ class Corpus:
             with path.open("a", encoding="utf-8") as file:
                 file.write(print_pattern(entry))
         except OSError as error:
-            raise StoreError(f"cannot write seeds to {path}: {error.strerror or error}") from None
+            raise write_error(f"seeds to {path}", error) from None
 
 
 def _whole(path: Path) -> list[Pattern]:
