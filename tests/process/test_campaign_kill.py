@@ -21,8 +21,8 @@ TARGET = "toy{bugs=sub_commutes+checked_gather+sub_self_dtype+rank0_key_error}"
 
 
 def running(out: Path, start: Start, *words: str) -> Campaign:
-    """A campaign without end that has found something."""
-    campaign = start(out, TARGET, "--seed", "1", "--workers", "2", *(words or ("--time", "0")))
+    """A campaign that has found something, and would go on for long; longer ones prepare library tests first."""
+    campaign = start(out, TARGET, "--seed", "1", "--workers", "2", *(words or ("--time", "1500")))
     campaign.until(lambda: bool(folder.identifiers(out)))
     campaign.until(lambda: campaign.tests() > 0)
     return campaign
@@ -196,7 +196,7 @@ def test_a_folder_that_is_deleted_ends_the_campaign_with_one_line(tmp_path: Path
 def test_a_closed_terminal_ends_the_campaign_and_keeps_everything(tmp_path: Path, start: Start) -> None:
     """The kernel sends SIGHUP and every further write to the terminal fails."""
     lead, terminal = pty.openpty()
-    campaign = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "0", terminal=terminal)
+    campaign = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "1500", terminal=terminal)
     os.close(terminal)
     campaign.until(lambda: campaign.tests() > 0 and bool(folder.identifiers(tmp_path)))
     family = campaign.family

@@ -70,7 +70,7 @@ def test_a_lane_that_says_nothing_is_killed_and_restarted(tmp_path: Path, monkey
 
 
 def test_a_folder_above_its_limit_ends_the_campaign(tmp_path: Path, start: Start) -> None:
-    campaign = start(tmp_path, "toy", "--time", "0", "--workers", "1", "--limit-disk", "1K")
+    campaign = start(tmp_path, "toy", "--time", "1500", "--workers", "1", "--limit-disk", "1K")
     campaign.until(lambda: bool(campaign.lanes))
     family = campaign.family
     code, _, stderr = campaign.end()

@@ -70,7 +70,7 @@ def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Star
 
 
 def test_two_campaigns_write_one_store_at_the_same_time(tmp_path: Path, start: Start) -> None:
-    first = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "0")
+    first = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "1500")
     first.until(lambda: bool(identifiers(tmp_path)))
     second = start(tmp_path, OTHER, "--seed", "2", "--workers", "1", "--time", "10", "--join")
     second.until(lambda: len(_campaigns(tmp_path)) == 2)

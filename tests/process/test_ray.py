@@ -169,7 +169,7 @@ def _leads(cluster: RayCluster) -> list[psutil.Process]:
 @pytest.mark.parametrize("cluster", [2], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_keeps_what_was_found(tmp_path: Path, start: Start, cluster: RayCluster, number: signal.Signals) -> None:
-    campaign = on(cluster, tmp_path, start, "--time", "0")
+    campaign = on(cluster, tmp_path, start, "--time", "1500")
     campaign.until(lambda: bool(signatures(tmp_path)), 180)
     shards = cluster.shards()
     assert shards
@@ -188,7 +188,7 @@ def test_a_stop_keeps_what_was_found(tmp_path: Path, start: Start, cluster: RayC
 
 @pytest.mark.parametrize("cluster", [2], indirect=True)
 def test_shards_die_with_the_head(tmp_path: Path, start: Start, cluster: RayCluster) -> None:
-    campaign = on(cluster, tmp_path, start, "--time", "0")
+    campaign = on(cluster, tmp_path, start, "--time", "1500")
     campaign.until(lambda: bool(cluster.shards()), 120)
     shards = cluster.shards()
     campaign.process.kill()

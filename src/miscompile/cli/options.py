@@ -1,6 +1,7 @@
 """Command-line options that several verbs share: their checks and defaults, and the preparation of the targets."""
 
 import itertools
+import os
 import secrets
 from collections.abc import Collection
 from pathlib import Path
@@ -88,14 +89,17 @@ def check_generation(options: Plan) -> None:
 
 
 def check_out(out: Path, *, resume: bool, join: bool = False) -> None:
-    """Raise UsageError unless OUT is new for a new campaign, or holds one to resume, or to join."""
+    """Raise UsageError unless OUT can be written and is new, or holds a campaign to resume or to join."""
     holds = holds_campaign(out)
     if join and not holds:
         raise UsageError(f"there is no campaign in {out} to join; leave --join out to start one")
     if resume and not holds:
         raise UsageError(f"there is no campaign in {out} to resume; leave --resume out to start one")
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file; choose another --out")
+    place = next(one for one in (out.absolute(), *out.absolute().parents) if one.exists())
+    if not place.is_dir():
+        raise UsageError(f"{place} is a file; choose another --out")
+    if not os.access(place, os.W_OK):
+        raise UsageError(f"{place} cannot be written; choose another --out")
     if holds and not resume and not join:
         raise UsageError(f"{out} already holds a campaign; continue it with --resume or choose another --out")
     if not (resume or join) and out.is_dir() and any(out.iterdir()):
