@@ -72,9 +72,22 @@ def test_a_worker_under_another_python_gets_the_package_that_it_lacks(python: Pa
 
 @pytest.fixture(scope="module")
 def finding(python: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Stored]:
-    """Return the one finding of a short campaign, and its folder."""
+    """Return the one finding of a short campaign of valid programs, and its folder."""
     out = tmp_path_factory.mktemp("campaign") / "out"
-    command = ["fuzz", "acme", "--tests", "400", "--seed", "0", "--workers", "1", "--out", str(out)]
+    command = [
+        "fuzz",
+        "acme",
+        "--tests",
+        "400",
+        "--seed",
+        "0",
+        "--workers",
+        "1",
+        "--check",
+        "levels",
+        "--out",
+        str(out),
+    ]
     result = run([str(python), "-m", "miscompile", *command])
     assert result.returncode == 1, result.stdout + result.stderr
     (identifier,) = identifiers(out)

@@ -51,7 +51,8 @@ class Corpus:
         entry = Pattern(f"{self.name}/{number}", kept.seed, None, "subgraph", triggers, " + ".join(kept.patterns))
         path = self.folder / f"{self.name}{_ENDING}"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            for place in (self.folder.parent, self.folder):  # not OUT: a deleted campaign must not come back in part
+                place.mkdir(exist_ok=True)
             _mend(path)
             with path.open("a", encoding="utf-8") as file:
                 file.write(print_pattern(entry))
