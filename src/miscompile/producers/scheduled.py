@@ -45,6 +45,7 @@ class Scheduled:
     removed: list[str] = field(default_factory=list)
     _producers: dict[str, Producer] = field(default_factory=dict)
     _sources: Mapping[str, str] = field(init=False)
+    _weighed: list[ScheduledArm] = field(init=False)
     _sums: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +55,9 @@ class Scheduled:
     def divide(self, weights: Mapping[str, float]) -> None:
         """Draw by other weights from now on; an arm that is not named keeps a weight of zero."""
         self.weights = weights
-        self._sums = list(accumulate(weights.get(arm.name, 0.0) for arm in self.arms))
-        if self._sums[-1] <= 0:  # only arms are left that the scheduler has given nothing
-            self._sums = list(range(1, len(self.arms) + 1))
+        # Where only arms are left that the scheduler has given nothing, all of them are equal.
+        self._weighed = [arm for arm in self.arms if weights.get(arm.name, 0.0) > 0] or list(self.arms)
+        self._sums = list(accumulate(weights.get(arm.name, 0.0) or 1.0 for arm in self._weighed))
 
     def prepare(self) -> None:
         """Make all producers now, so that no test bears the cost. Raises UsageError when every one raises it."""
@@ -95,7 +96,7 @@ class Scheduled:
 
     def _drawn(self, rng: random.Random) -> ScheduledArm:
         place = bisect(self._sums, rng.random() * self._sums[-1])
-        return self.arms[min(place, len(self.arms) - 1)]
+        return self._weighed[min(place, len(self._weighed) - 1)]  # a product of subnormal numbers rounds up to the sum
 
     def _producer(self, source: str) -> Producer:
         if source not in self._producers:

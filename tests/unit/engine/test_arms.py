@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from miscompile.base.errors import UsageError
@@ -153,6 +153,7 @@ def test_a_producer_with_nothing_to_propose_takes_its_arms_along() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(0, 10), min_size=1), st.integers(0, 99))
+@example({"a": 5e-324}, 2)
 def test_only_arms_with_a_weight_are_drawn(weights: dict[str, float], seed: int) -> None:
     inner = make_producer(Plan("toy", producers=("sweep",), ops=("Relu",)), OPEN)
     arms = tuple(ScheduledArm(name, "s", "levels") for name in "abc")
