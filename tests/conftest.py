@@ -6,6 +6,7 @@ about processes.
 """
 
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,15 @@ MOST_WORKERS = 8
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="Run the tests that are marked `slow`, too.")
+
+
+def pytest_configure() -> None:
+    """Take the signals back that a shell ignores for its background jobs: campaigns that tests start are stopped so."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def named_files(config: pytest.Config) -> frozenset[Path]:
@@ -47,6 +57,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if wants_workers(config):
         workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
         config.option.numprocesses = workers if workers > 1 else 0
+        if config.option.dist == "no":
+            config.option.dist = "worksteal"  # tests that wait for processes of their own are next to each other
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -322,8 +322,7 @@ class _Coordinator:
 
     def _take(self, message: Message) -> None:
         if "counters" in message:
-            self.counters.update(message["counters"])
-            self.unsaved.update(message["counters"])
+            self._count(message["counters"])
         elif "activity" in message:
             self.activity.add(message["activity"])
         elif "finding" in message:
@@ -345,6 +344,10 @@ class _Coordinator:
         elif "failure" in message:
             raise ExecutionError(message["failure"])
 
+    def _count(self, more: Mapping[str, int]) -> None:
+        self.counters.update(more)
+        self.unsaved.update(more)
+
     def _new_finding(self, record: Record, signature: Signature, arm: str, *, unexplained: bool = False) -> None:
         if self.store.register(record, signature, unexplained=unexplained):
             self.triage.submit(record.identifier)
@@ -353,6 +356,7 @@ class _Coordinator:
 
     def _settle(self, answers: list[TriageAnswer]) -> None:
         for answer in answers:
+            self._count({"triage_us": answer.cpu_us})
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
             if answer.died is not None and (found := self._loaded(answer.identifier)):
@@ -364,6 +368,8 @@ class _Coordinator:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
             stored = None if stored is None else self._entered(stored)
+            if stored is None or stored.status == "known":
+                self._count({"known_us": answer.cpu_us})
             if stored is not None and stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
                 self._steer(stored)

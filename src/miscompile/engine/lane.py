@@ -61,6 +61,9 @@ bytes, so that a campaign of a fixed number of tests is repeatable."""
 RETIRED = 4
 """Exit status of a lane that another process should continue."""
 
+WITHOUT = "tests without "
+"""Begin of the counters of tests with a pass off; TARGET:PASS follows."""
+
 _REPORT_EVERY = 0.25
 _ASK_EVERY = 0.02
 _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
@@ -251,6 +254,8 @@ class Lane:
         self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
         self.steering.count(ahead.disabled)
+        for target, names in ahead.disabled.items():
+            self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
         self.hazards.count(ahead.kind, outcomes)
         for outcome in outcomes:
             spent = outcome.observations
@@ -260,12 +265,18 @@ class Lane:
                 self.activity.note(ahead.case.recipe, run, outcome)
         self.producer.learn(ahead.case, outcomes, seen.verdict)
         searching = self.confirmer.pool.compiler_cpu_seconds
-        self._take(ahead, seen)
+        familiar = self._take(ahead, seen)
         searched = self.confirmer.pool.compiler_cpu_seconds - searching
         own = ahead.spent_us + (time.thread_time_ns() - begin) // 1000
         self.meter.note(ahead.case.recipe, ahead.runs, outcomes, own + round(1e6 * searched))
+        tested = sum(outcome.observations.cpu_seconds for outcome in outcomes)
+        spent_us = own + round(1e6 * (searched + tested))
+        self.counters["test_us"] += spent_us
+        if familiar:
+            self.counters["known_us"] += spent_us
 
-    def _take(self, ahead: _Ahead, seen: Examination) -> None:
+    def _take(self, ahead: _Ahead, seen: Examination) -> bool:
+        """Act on the verdict; return whether it is a violation that shows a known bug."""
         verdict = seen.verdict
         match verdict:
             case Holds(note):
@@ -274,12 +285,16 @@ class Lane:
             case Inconclusive(reason):
                 self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
             case Violated():
-                self._pursue(ahead, verdict, seen.faulty)
+                return self._pursue(ahead, verdict, seen.faulty)
             case Needs():
                 raise AssertionError("an examination never ends with Needs")
+        return False
 
-    def _pursue(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> None:
-        """Recognise a violation as a known bug, or confirm it, find its culprits, and report it if it is new."""
+    def _pursue(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> bool:
+        """Recognise a violation as a known bug, or confirm it, find its culprits, and report it if it is new.
+
+        Returns whether its bug is known.
+        """
         self.counters["violations"] += 1
         self.meter.violation(ahead.case.recipe)
         target, begin = violated.evidence.faulty.target, time.thread_time_ns()
@@ -288,22 +303,23 @@ class Lane:
             self.counters["recognised"] += 1
             self.steering.charge(target, bug.predicate.passes, 1.0)
             self._send({"duplicate": asdict(bug.signature)})
-            return
+            return True
         if outcome is not None and is_death(outcome):
             self.hazards.charge(ahead.kind, SEARCH_COST)
         confirmed = self.confirmer.investigate(ahead.case, violated.evidence)
         self.counters["search_us"] += (time.thread_time_ns() - begin) // 1000
         if confirmed is None:
             self.counters["unstable"] += 1
-            return
+            return False
         self.steering.charge(target, confirmed.signature.culprits, SEARCH_COST)
         # Another bug of the same passes may have this signature, so that triage must decide.
         unexplained = self.steering.has(confirmed.signature)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})
-            return
+            return True
         self._report_finding(ahead, confirmed, unexplained=unexplained)
+        return False
 
     def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, unexplained: bool) -> None:
         stored = to_stored(

@@ -36,13 +36,15 @@ class TriageAnswer:
 
     `slippages` are the identifiers of other violations that the reduction met; their folders lie beside it. `died` is
     the exit status of the worker, if the finding killed it time and again: not when the system or a person killed it,
-    which says nothing about the finding.
+    which says nothing about the finding. `cpu_us` is the CPU time of the worker, the compilers and the scripts, in
+    microseconds.
     """
 
     identifier: str
     slippages: tuple[str, ...] = ()
     problem: str = ""
     died: int | None = None
+    cpu_us: int = 0
 
 
 class TriageQueue:
@@ -123,7 +125,9 @@ class TriageQueue:
                 return TriageAnswer(identifier, problem=problem)
             problem = f"triage of {identifier} died {tries} times (status {status}); it is kept as it was found"
             return TriageAnswer(identifier, problem=problem, died=status)
-        return TriageAnswer(identifier, tuple(said.get("slippages", ())), said.get("problem", ""))
+        return TriageAnswer(
+            identifier, tuple(said.get("slippages", ())), said.get("problem", ""), cpu_us=said.get("cpu_us", 0)
+        )
 
 
 class _Worker:

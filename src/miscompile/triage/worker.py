@@ -45,7 +45,14 @@ def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[
 
 
 def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, Any]:
-    """Examine one finding and write its new state; return the answer."""
+    """Examine one finding and write its new state; return the answer with the CPU time that this took."""
+    begin = sum(os.times()[:4]) + pool.compiler_cpu_seconds  # the scripts' processes are children
+    answer = _examined(settings, pool, identifier)
+    spent = sum(os.times()[:4]) + pool.compiler_cpu_seconds - begin
+    return {**answer, "cpu_us": round(1e6 * spent)}
+
+
+def _examined(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
         done: Concluded = triage(stored, settings, pool, Budget(expired=_deadline(stored, settings, pool)))
