@@ -1,4 +1,4 @@
-"""Name the modules of the package that no test executes, from the data that `pytest --all --cov` has left.
+"""Name the modules of the package that no test executes, from the data that `pytest --all --cov -n logical` has left.
 
 A module counts as executed when a line inside one of its functions ran, or, where it has no function, when it was
 imported: an import alone runs every `def` and shows nothing. Modules of a compiler that is not installed are left out.
@@ -73,7 +73,7 @@ def main() -> int:
     coverage = Coverage()
     coverage.load()
     if not coverage.get_data().measured_files():
-        print("there are no figures; run pytest --all --cov first", file=sys.stderr)
+        print("there are no figures; run pytest --all --cov -n logical first", file=sys.stderr)
         return 2
     found = findings(Path(spec.origin).resolve().parent, coverage)
     print("\n".join(found) or "every module is executed by some test")

@@ -42,12 +42,14 @@ def named_files(config: pytest.Config) -> frozenset[Path]:
 
 def wants_workers(config: pytest.Config) -> bool:
     """Return whether nothing on the command line speaks against worker processes, and this is none itself."""
-    if hasattr(config, "workerinput") or not config.pluginmanager.hasplugin("xdist"):
+    hasplugin = config.pluginmanager.hasplugin
+    if hasattr(config, "workerinput") or not hasplugin("xdist"):
         return False
     option = config.option
     if option.numprocesses is not None or option.tx:
         return False
-    alone = option.collectonly or option.usepdb or option.trace or option.capture == "no"
+    # pytest-cov has chosen how it collects by now, so `--cov` needs an `-n` to run in parallel.
+    alone = option.collectonly or option.usepdb or option.trace or option.capture == "no" or hasplugin("_cov")
     return not alone and not named_files(config)
 
 

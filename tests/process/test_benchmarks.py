@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "throughput.py"
 PARTS = {"generate", "emit", "transfer", "compare", "compiler", "other"}
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]  # a campaign
 
 
 @pytest.fixture(scope="module")

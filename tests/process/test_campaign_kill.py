@@ -69,6 +69,7 @@ def test_a_killed_lane_is_restarted_where_it_had_got_to(tmp_path: Path, start: S
     all_gone(family)
 
 
+@pytest.mark.slow  # two campaigns
 def test_a_killed_coordinator_leaves_its_findings_and_no_processes(tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start)
     family = campaign.family
@@ -95,7 +96,9 @@ def whole_after_recovery(out: Path) -> dict[str, str]:
     return whole(out)
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow), pytest.param("SIGHUP", marks=pytest.mark.slow)]
+)
 def test_an_interrupt_ends_the_campaign_and_keeps_everything(how: str, tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start)
     family = campaign.family
@@ -179,6 +182,7 @@ def test_a_full_disk_is_a_failure_and_leaves_no_process(tmp_path: Path, start: S
     all_gone(family)
 
 
+@pytest.mark.slow  # a campaign
 def test_a_folder_that_is_deleted_ends_the_campaign_with_one_line(tmp_path: Path, start: Start) -> None:
     out = tmp_path / "out"
     campaign = running(out, start)
@@ -194,6 +198,7 @@ def test_a_folder_that_is_deleted_ends_the_campaign_with_one_line(tmp_path: Path
     all_gone(family)
 
 
+@pytest.mark.slow  # a campaign; SIGINT is tested by default
 def test_a_closed_terminal_ends_the_campaign_and_keeps_everything(tmp_path: Path, start: Start) -> None:
     """The kernel sends SIGHUP and every further write to the terminal fails."""
     lead, terminal = pty.openpty()

@@ -69,6 +69,7 @@ def test_a_lane_that_says_nothing_is_killed_and_restarted(tmp_path: Path, monkey
     assert "died (status -9) and was restarted" in said[0]["notice"]
 
 
+@pytest.mark.slow  # a campaign that fills its folder
 def test_a_folder_above_its_limit_ends_the_campaign(tmp_path: Path, start: Start) -> None:
     campaign = start(tmp_path, "toy", "--time", "1500", "--workers", "1", "--limit-disk", "1K")
     campaign.until(lambda: bool(campaign.lanes))

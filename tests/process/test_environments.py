@@ -72,6 +72,7 @@ def silent(_: str) -> None:
     return
 
 
+@pytest.mark.slow  # makes a virtual environment
 def test_a_version_runs_in_its_environment(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     assert prepare(SPEC, said.append) == SPEC

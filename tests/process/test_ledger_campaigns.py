@@ -31,6 +31,7 @@ def bugs(book: Path) -> dict[str, dict[str, Any]]:
     return {one["signature"]: one for one in json.loads(command("bugs", "list", "--json", "--ledger", book)[1])}
 
 
+@pytest.mark.slow  # four campaigns
 def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Start) -> None:
     """Absorbed in the second campaign, a regression in the third, and known in a fourth that got it as a file."""
     book = tmp_path / "shared.db"
@@ -69,6 +70,7 @@ def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Star
     assert (code, fourth["counters"]["recognised"] > 0) == (0, True)
 
 
+@pytest.mark.slow  # four campaigns
 def test_two_campaigns_write_one_store_at_the_same_time(tmp_path: Path, start: Start) -> None:
     first = start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--time", "1500")
     first.until(lambda: bool(identifiers(tmp_path)))
@@ -102,6 +104,7 @@ def _campaigns(out: Path) -> dict[int, Any]:
         return store.campaigns()
 
 
+@pytest.mark.slow  # a campaign; the verb itself is tested in tests/unit/cli
 def test_recheck_runs_the_scripts_of_a_campaign(tmp_path: Path, start: Start) -> None:
     """One script stands for a release that has the bug fixed: it switches the toy's planted bugs off."""
     start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--tests", "100").end(240)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.process
 TARGET = "toy{bugs=sub_commutes+checked_gather+rank0_key_error}"
 
 
+@pytest.mark.slow  # a campaign of many arms
 def test_arms_share_the_time_and_get_the_credit(tmp_path: Path, start: Start) -> None:
     """The scheduler sends weights while the campaign runs, because it is bounded by time."""
     out = tmp_path / "out"
@@ -30,6 +31,7 @@ def test_arms_share_the_time_and_get_the_credit(tmp_path: Path, start: Start) ->
     assert sum(arm["new_signatures"] for arm in arms.values()) >= len(confirmed)
 
 
+@pytest.mark.slow  # two campaigns
 def test_a_plan_file_with_a_number_of_tests_repeats_itself(tmp_path: Path, start: Start) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(f'targets = "{TARGET}"\ntests = 60\nseed = 11\nworkers = 1\ncheck = ["levels", "exact"]\n')

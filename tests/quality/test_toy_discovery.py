@@ -56,7 +56,15 @@ WITHIN = {
 }
 """Tests within which a campaign meets each bug."""
 
-DEAR = {"arg_min_of_neg_overflow", "fusion_drops_inner_output", "mod_as_bit_mask", "pad_conv_mode"}
+DEAR = {
+    "abort_reflect_pad",
+    "arg_min_of_neg_overflow",
+    "batch_norm_epsilon",
+    "fusion_drops_inner_output",
+    "hang_concat_same",
+    "mod_as_bit_mask",
+    "pad_conv_mode",
+}
 """Those of them that take longest to find and reduce."""
 
 FATAL_WITHIN = 400
@@ -86,7 +94,9 @@ def test_a_bug_is_found_attributed_and_reduced(name: str) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", sorted(FATAL))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in sorted(FATAL)]
+)
 def test_a_fatal_bug_is_found_and_reduced(name: str) -> None:
     with LocalPool(f"toy{{bugs={name}}}", 1, Limits(seconds=0.5, memory=256 << 20)) as runner:
         look(name, runner, FATAL_WITHIN, tries=300)

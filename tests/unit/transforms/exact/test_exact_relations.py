@@ -62,7 +62,7 @@ FORMS: Mapping[str, tuple[Callable[[int], Placed], int]] = {
 }
 """Forms, each with the least number of models that must be changed and must run."""
 
-DEAR = {"constness", "wrap if", "wrap if computed", "wrap loop", "wrap loop computed", "wrap scan"}
+DEAR = {"constness", "overridable", "wrap if", "wrap if computed", "wrap loop", "wrap loop computed", "wrap scan"}
 """Those that take longest. `overridable` makes the changes of `constness` and more, `wrap any` wraps in every way."""
 
 MOVED = ("float16", "bfloat16")

@@ -60,6 +60,7 @@ def runs(model: Model, feed: Feed) -> bool:
     return True
 
 
+@pytest.mark.slow  # hundreds of models
 def test_generated_models_and_their_twins_agree_to_the_bit() -> None:
     """In exact arithmetic, because a weight that is no constant any more may meet another kernel, which rounds."""
     options = GeneratorOptions(
