@@ -23,7 +23,7 @@ from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
-from miscompile.engine.steering import SteeredBug, steered_bug_of
+from miscompile.engine.steering import SteeredBug, steered_bugs_of, with_variant
 from miscompile.engine.supervisor import LaneSupervisor, Message
 from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
@@ -236,14 +236,14 @@ class _Coordinator:
 
     def _steered(self) -> tuple[SteeredBug, ...]:
         """Return the bugs that earlier sessions found, and those of the ledger; damaged predicates are left out."""
-        found = []
+        found = list[SteeredBug]()
         for record in self.store.findings():
             try:
-                bug = steered_bug_of(self.store.load(record.identifier))
+                bugs = steered_bugs_of(self.store.load(record.identifier))
             except StoreError as error:
                 _tell(self.listeners, Notice(str(error)))
             else:
-                found += [bug] if bug and bug.predicate.target in self.plan.targets else []
+                found += [bug for bug in bugs if bug.predicate.target in self.plan.targets]
         others, problems = self.known.steered()
         for problem in problems:
             _tell(self.listeners, Notice(problem))
@@ -364,10 +364,14 @@ class _Coordinator:
             for identifier in answer.slippages:
                 if found := self._loaded(identifier):
                     self._new_finding(record_of(found), found.finding.property.signature, _arm_of(found))
-            if answer.problem or self._loaded(answer.identifier) is None:
+            triaged = None if answer.problem else self._loaded(answer.identifier)
+            if triaged is None:
                 continue  # pending, for `reduce` or a resumed campaign
             stored = self.store.settle(answer.identifier, told_apart)
-            stored = None if stored is None else self._entered(stored)
+            if stored is None:
+                self._learn_variant(triaged)
+            else:
+                stored = self._entered(stored)
             if stored is None or stored.status == "known":
                 self._count({"known_us": answer.cpu_us})
             if stored is not None and stored.status in ("confirmed", "known"):
@@ -389,12 +393,21 @@ class _Coordinator:
         fresh = self.known.enter(stored)
         return fresh if fresh == stored or self.store.update(fresh) else None
 
+    def _learn_variant(self, merged: Stored) -> None:
+        """Add the predicate of a finding that was merged to the finding that has its signature."""
+        owner = self.store.with_signature(merged.finding.property.signature)
+        fresh = None if owner is None else with_variant(owner, merged)
+        if fresh is not None and fresh != owner:
+            self.store.update(fresh)
+            self._steer(fresh)
+
     def _steer(self, stored: Stored) -> None:
         """Let the lanes steer past a new bug, unless the number of tests is fixed: then the campaign is repeatable."""
-        bug = steered_bug_of(stored)
-        if bug is not None and self.plan.steer and self.plan.tests is None:
-            self.steered = (*self.steered, bug)
-            self.lanes.tell(bug)
+        if self.plan.steer and self.plan.tests is None:
+            fresh = [bug for bug in steered_bugs_of(stored) if bug not in self.steered]
+            self.steered = (*self.steered, *fresh)
+            for bug in fresh:
+                self.lanes.tell(bug)
 
     def _steer_past_others(self) -> None:
         """Let the lanes steer past the bugs that other campaigns have entered meanwhile, as `_steer` does."""

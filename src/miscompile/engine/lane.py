@@ -306,14 +306,14 @@ class Lane:
             return True
         if outcome is not None and is_death(outcome):
             self.hazards.charge(ahead.kind, SEARCH_COST)
-        confirmed = self.confirmer.investigate(ahead.case, violated.evidence)
+        confirmed = self.confirmer.investigate(ahead.case, violated.evidence, outcome)
         self.counters["search_us"] += (time.thread_time_ns() - begin) // 1000
         if confirmed is None:
             self.counters["unstable"] += 1
             return False
         self.steering.charge(target, confirmed.signature.culprits, SEARCH_COST)
-        # Another bug of the same passes may have this signature, so that triage must decide.
-        unexplained = self.steering.has(confirmed.signature)
+        # Another bug of the same passes may have this signature, so that triage must decide. A message is final.
+        unexplained = bool(confirmed.signature.culprits) and self.steering.has(confirmed.signature)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})

@@ -9,7 +9,7 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from miscompile.base.errors import ModelError
@@ -39,6 +39,12 @@ WORTH = 0.05
 SEARCH_COST = 100.0
 """Cost of a violation whose culprits are searched for, in tests; a recognised one costs one test."""
 
+VARIANTS = "variants"
+"""The fact of a finding with the predicates of other programs that show the same bug."""
+
+MOST_VARIANTS = 16
+"""Predicates that a finding takes over from others at most."""
+
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
 
@@ -66,12 +72,29 @@ def steered_bug_from(data: Mapping[str, Any]) -> SteeredBug:
     return SteeredBug(predicate_from(data["predicate"]), signature_from(data["signature"]))
 
 
-def steered_bug_of(stored: Stored) -> SteeredBug | None:
-    """Return the bug of a triaged finding that has a predicate; None for any other. Raises StoreError."""
-    data = stored.finding.facts.get("predicate")
-    if not isinstance(data, Mapping) or stored.status not in ("confirmed", "known"):
-        return None
-    return SteeredBug(predicate_from(data), stored.finding.property.signature)
+def steered_bugs_of(stored: Stored) -> tuple[SteeredBug, ...]:
+    """Return the bug of a triaged finding once for each of its predicates; nothing for a finding without any.
+
+    Raises StoreError for a damaged predicate.
+    """
+    if stored.status not in ("confirmed", "known"):
+        return ()
+    facts, signature = stored.finding.facts, stored.finding.property.signature
+    found = [facts["predicate"]] if isinstance(facts.get("predicate"), Mapping) else []
+    return tuple(SteeredBug(predicate_from(one), signature) for one in [*found, *facts.get(VARIANTS, ())])
+
+
+def with_variant(owner: Stored, merged: Stored) -> Stored:
+    """Return a finding with the predicate of another one that has its signature: both programs show the bug.
+
+    The finding comes back unchanged when it has `MOST_VARIANTS` already, or nothing new is to be learnt.
+    """
+    facts, fresh = owner.finding.facts, merged.finding.facts.get("predicate")
+    known = [facts.get("predicate"), *facts.get(VARIANTS, ())]
+    if merged.status not in ("confirmed", "known") or fresh is None or fresh in known or len(known) > MOST_VARIANTS:
+        return owner
+    facts = {**facts, VARIANTS: [*facts.get(VARIANTS, ()), fresh]}
+    return replace(owner, finding=replace(owner.finding, facts=facts))
 
 
 @dataclass(frozen=True, slots=True)

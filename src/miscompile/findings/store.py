@@ -273,6 +273,11 @@ class Store:
             change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (owner,))
         return True
 
+    def with_signature(self, signature: Signature) -> Stored | None:
+        """Return the finding that has a signature; None when there is none, or its folder is damaged."""
+        owner = self._owner(signature)
+        return None if owner is None else self._readable(owner)
+
     def add_duplicates(self, record: Record, more: int) -> None:
         """Add `more` duplicates to the finding of `record`, or to the one that has its signature if it was merged."""
         for where, value in (("identifier", record.identifier), ("settled = 1 AND signature", record.signature)):

@@ -16,7 +16,7 @@ from miscompile.base.specs import spec_text
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
-from miscompile.core.outcome import is_death
+from miscompile.core.outcome import Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import PropertyOracle
 from miscompile.core.run import Build, Run
@@ -31,10 +31,13 @@ from miscompile.oracles.optimisation import THREADS
 from miscompile.oracles.registry import hold, property_spec
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, shortest
-from miscompile.triage.signature import Symptom, signature_of, symptom_of
+from miscompile.triage.signature import Symptom, setting_of, signature_of, symptom_of, telling
 
 MOST_SIGHTINGS = 3
 """Findings of one signature that a lane reports."""
+
+AGAIN = 16
+"""One in so many violations with a familiar message is searched for its culprits nevertheless."""
 
 LEAST_PATIENCE = 3.0
 PATIENCE = 20.0
@@ -65,12 +68,17 @@ class Confirmer:
     seed: int
     known: Counter[Signature] = field(default_factory=Counter)
     unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
-    traced: dict[tuple[str, Symptom], list[Signature]] = field(default_factory=dict)
-    """Signatures of the violations whose culprits were searched for, by target and symptom."""
+    traced: dict[tuple[str, str, Symptom], list[Signature]] = field(default_factory=dict)
+    """Signatures of the violations whose culprits were searched for, by target, difference of builds, and symptom."""
 
-    def investigate(self, case: Case, evidence: Evidence) -> ConfirmedViolation | None:
-        """Return the violation with its signature, None when it does not repeat in fresh processes."""
+    def investigate(self, case: Case, evidence: Evidence, outcome: Outcome | None = None) -> ConfirmedViolation | None:
+        """Return the violation with its signature, None when it does not repeat in fresh processes.
+
+        Most violations with a message that has come with one signature every time are taken for that bug unseen.
+        """
         digest = case.program.digest
+        if outcome is not None and (usual := self._usual(case, evidence, outcome)):
+            return ConfirmedViolation(evidence, usual)
         held = hold(oracle_of(case, evidence), evidence, self.context)
         held = shortest(case, held, self.pool, stream(self.seed, "sequence", digest))
         first = self._again(case, held)
@@ -83,18 +91,15 @@ class Confirmer:
                 repeated = self.pool.confirm(found.faulty, 2)
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
-        symptom = symptom_of(found, outcome)
-        usual = self.traced.setdefault((held.target, symptom), [])
-        if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
-            return ConfirmedViolation(found, usual[0])  # this message had the same culprits every time
+        earlier = self.traced.setdefault(_sight(found, outcome), [])
         about = parse_target(held.target).about
-        before = {name for one in usual for name in one.culprits}
+        before = {name for one in earlier for name in one.culprits}
         with short_timeout(self.pool, found.kind, lambda: first):
             guilty = culprits(
                 case, held, self.pool, about.passes, about.twins, stream(self.seed, "bisect", digest), suspects=before
             )
         signature = signature_of(found, outcome, guilty, model_of(case))
-        usual.append(signature)
+        earlier.append(signature)
         return ConfirmedViolation(found, signature)
 
     def is_new(self, signature: Signature) -> bool:
@@ -111,9 +116,25 @@ class Confirmer:
         self.unattributed[place] = self.unattributed.get(place, 0) + 1
         return self.unattributed[place] <= MOST_UNATTRIBUTED
 
+    def _usual(self, case: Case, evidence: Evidence, outcome: Outcome) -> Signature | None:
+        """Return the only signature that this message has had so far, None when a search is needed.
+
+        One in `AGAIN` programs is searched nevertheless, because another bug may have the same message.
+        """
+        sight = _sight(evidence, outcome)
+        usual = self.traced.get(sight, [])
+        if not telling(sight[2]) or len(usual) < MOST_SIGHTINGS or len(set(usual)) > 1:
+            return None
+        again = stream(self.seed, "again", case.program.digest).random() < 1 / AGAIN
+        return None if again else usual[0]
+
     def _again(self, case: Case, held: PropertyOracle) -> Examination:
         self.pool.fresh()
         return examine(case, held, self.pool, stream(self.seed, "confirm"))
+
+
+def _sight(evidence: Evidence, outcome: Outcome | None) -> tuple[str, str, Symptom]:
+    return evidence.faulty.target, setting_of(evidence), symptom_of(evidence, outcome)
 
 
 @contextmanager

@@ -118,6 +118,11 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
             return Symptom(evidence.kind, stage, "")
 
 
+def telling(symptom: Symptom) -> bool:
+    """Tell whether the symptom alone says much about the bug: it has a message, or a death has a backtrace."""
+    return " in " in symptom.text if symptom.kind == "death" else bool(symptom.text)
+
+
 def similar(a: Symptom, b: Symptom) -> bool:
     """Tell whether two symptoms may come of one bug: same kind and stage, and messages that agree.
 
@@ -151,7 +156,7 @@ def signature_of(
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
-    setting = _setting(evidence)
+    setting = setting_of(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"
     return Signature(target, evidence.kind, symptom.stage, guilty, text)
@@ -166,7 +171,7 @@ def blamed(culprits: Sequence[str], build: Build) -> tuple[str, ...]:
     return tuple(sorted([*culprits, *([" > ".join(ordered)] if ordered else [])]))
 
 
-def _setting(evidence: Evidence) -> str:
+def setting_of(evidence: Evidence) -> str:
     """Return the differences of the builds besides their passes: the transform of the program, the device."""
     builds = [run.build for run in (evidence.reference, evidence.faulty) if run is not None]
     transforms = {build.transform.name for build in builds if build.transform}

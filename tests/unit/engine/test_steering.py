@@ -7,10 +7,21 @@ from dataclasses import replace
 import pytest
 
 from miscompile.core.case import Case
-from miscompile.core.finding import Signature
+from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import LEAST_TESTS, OPEN, SEARCH_COST, SteeredBug, Steering, steered_bug_from
+from miscompile.engine.steering import (
+    LEAST_TESTS,
+    MOST_VARIANTS,
+    OPEN,
+    SEARCH_COST,
+    SteeredBug,
+    Steering,
+    steered_bug_from,
+    steered_bugs_of,
+    with_variant,
+)
+from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.targets.toy.about import ABOUT
@@ -106,3 +117,28 @@ def test_knowledge_is_sent_as_json_and_learned_once() -> None:
     steered = steering()
     steered.learn([steered_bug_from(BUG.as_json()), BUG])
     assert steered.known == [BUG]
+
+
+def triaged(predicate: BugPredicate, status: FindingStatus = "confirmed") -> Stored:
+    held = Property("optimisation", "toy", BUG.signature)
+    finding = Finding("wrong-1", held, case(), "differs", {"predicate": predicate.as_json()})
+    return Stored(finding, status, None, {})
+
+
+def test_a_finding_takes_over_the_predicates_of_findings_that_are_merged_into_it() -> None:
+    other = replace(BUG.predicate, nodes=(NodePattern("Mul", ("x", "y"), ("a",)),))
+    owner = triaged(BUG.predicate)
+    assert steered_bugs_of(owner) == (BUG,)
+    assert with_variant(owner, triaged(BUG.predicate)) == owner
+    assert with_variant(owner, triaged(other, "unconfirmed")) == owner
+    wider = with_variant(owner, triaged(other))
+    assert steered_bugs_of(wider) == (BUG, replace(BUG, predicate=other))
+    assert with_variant(wider, triaged(other)) == wider
+    for number in range(2 * MOST_VARIANTS):
+        wider = with_variant(wider, triaged(replace(other, message=str(number))))
+    assert len(steered_bugs_of(wider)) == 1 + MOST_VARIANTS
+
+
+def test_only_triaged_findings_are_steered_past() -> None:
+    assert steered_bugs_of(triaged(BUG.predicate, "pending")) == ()
+    assert steered_bugs_of(triaged(BUG.predicate, "known")) == (BUG,)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,25 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "targets" / "toy"))
 from toy_bench import InProcessRunner
 from toy_faults import CASES
 
+from miscompile.base.specs import Spec
 from miscompile.core.case import Case, Program
 from miscompile.core.examination import examine
 from miscompile.core.finding import Signature
-from miscompile.core.outcome import Crashed, Outcome, Values
+from miscompile.core.outcome import Crashed, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.findings import folder
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.triage.attribution import (
+    MOST_SIGHTINGS,
     MOST_UNATTRIBUTED,
     Confirmer,
     node_count,
     stored_property,
     to_stored,
 )
+from miscompile.triage.signature import symptom_of
 
 OFF, FULL = Build("off"), Build("full")
 
@@ -62,8 +66,8 @@ class Dying(FakePool):
         return found
 
 
-def confirmer(pool: Any) -> Confirmer:
-    return Confirmer(pool, OracleContext(("toy",)), seed=1)
+def confirmer(pool: Any, seed: int = 1) -> Confirmer:
+    return Confirmer(pool, OracleContext(("toy",)), seed)
 
 
 def violation(name: str, target: str) -> tuple[Case, Evidence]:
@@ -115,6 +119,28 @@ def test_culprits_of_the_same_symptom_are_tried_first() -> None:
         assert confirmed.signature.culprits == ("ActivationFusion", "MatMulAddFusion")
         asked.append(pool.asked - before)
     assert asked[1] < asked[0]
+
+
+def test_a_familiar_message_is_mostly_taken_for_the_bug_that_it_always_was() -> None:
+    """Here no violation repeats, so that a search gives None."""
+    case, evidence = _typed(*violation("sub_commutes", "toy"))
+    raised, bug = Raised("compile", "Error", "the buffer is too small"), signature(culprits=["ActivationFusion"])
+    evidence = replace(evidence, kind="exception")
+    other = replace(evidence, faulty=replace(evidence.faulty, build=replace(FULL, transform=Spec("functions"))))
+
+    def searched(held: Evidence, sightings: int) -> int:
+        """Return in how many of 100 lanes the bug's culprits are searched for."""
+        found = []
+        for seed in range(100):
+            investigator = confirmer(FakePool("toy"), seed)
+            investigator.traced["toy", "", symptom_of(evidence, raised)] = [bug] * sightings
+            found.append(investigator.investigate(case, held, raised))
+        assert all(one is None or one.signature == bug for one in found)
+        return found.count(None)
+
+    assert 0 < searched(evidence, MOST_SIGHTINGS) < 20
+    assert searched(evidence, MOST_SIGHTINGS - 1) == 100
+    assert searched(other, MOST_SIGHTINGS) == 100
 
 
 def _typed(case: Case, evidence: Evidence) -> tuple[Case, Evidence]:

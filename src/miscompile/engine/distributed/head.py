@@ -22,7 +22,7 @@ from miscompile.engine.distributed.parcel import Parcel, pack, pack_known, unpac
 from miscompile.engine.distributed.shard import ShardOrders, row_from
 from miscompile.engine.distributed.shards import Shard, ShardBook
 from miscompile.engine.plan import Plan
-from miscompile.engine.steering import SteeredBug, steered_bug_of
+from miscompile.engine.steering import SteeredBug, steered_bugs_of
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
@@ -215,8 +215,7 @@ class _Head:
         if not self.plan.steer:
             return ()
         stored = (self._load(record.identifier) for record in self.store.findings())
-        bugs = (None if one is None else steered_bug_of(one) for one in stored)
-        return tuple(bug for bug in bugs if bug is not None)
+        return tuple(bug for one in stored if one is not None for bug in steered_bugs_of(one))
 
     def _load(self, identifier: str) -> Stored | None:
         """Read a finding; a damaged one is left out and told."""
