@@ -32,6 +32,7 @@ def wrong() -> Stored:
         Run(CASE, "toy", Build("off")), "y", {"feed": 0, "output": 0, "difference": 1.5},
     )  # fmt: skip
     facts = {**evidence_facts(evidence), "test": 40, "nodes": 1, "original_nodes": 9, "reproduced": True}
+    facts["needs"] = ["session option wide.sums"]
     held = Property("pair", "toy", Signature("toy", "wrong", "", ("FuseAdd",), ""))
     finding = Finding("wrong-0123456789", held, CASE, evidence.message, facts)
     return Stored(finding, "confirmed", None, {"numpy": "2.0.0"}, 'print("```")\nraise SystemExit(1)\n')

@@ -4,7 +4,8 @@ Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
 `regression`, an object with `fixed_in`, `release` and `link`; `evidence`, a mapping of further measurements;
-`found_as`, the form of the program in which the bug was found;
+`found_as`, the form of the program in which the bug was found; `needs`, the names of options of the compiler that the
+bug needs;
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
 `link` and `note`.
 """
@@ -175,6 +176,8 @@ def _builds(facts: Mapping[str, Any]) -> list[str]:
             lines.append(
                 f"{title}: {other}level `{build['level']}`, {build['threads']} thread{plural}, {build['device']}{off}"
             )
+    if facts.get("needs"):
+        lines.append(f"Shows only with: {', '.join(facts['needs'])}, which the script sets (not a default)")
     return [*lines, *_votes(facts.get("details", {}).get("votes", {}))]
 
 

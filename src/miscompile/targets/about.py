@@ -28,12 +28,16 @@ class ScriptLines:
     A target that does not read ONNX sets `program` (`module:function`) to a function from the graph model, and a set
     of `taken` names, to a `Lowered` program. The script then contains the program's source instead of `model`, and
     defines each of its constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
+
+    `settings` maps the names of the compiler's options that differ from its defaults to the statements, in `sources`,
+    that set them. A report names those without which the bug does not show.
     """
 
     levels: Mapping[str, str]
     run: str
     versions: str
     sources: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     prelude: str = ""

@@ -32,9 +32,9 @@ from miscompile.oracles.disruptive import is_invalid
 from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.producers.disruptive.checker import ChildChecker
-from miscompile.targets.about import About
+from miscompile.targets.about import About, ScriptLines
 from miscompile.targets.known import known
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.attribution import (
     ATTRIBUTED,
     model_of,
@@ -44,7 +44,7 @@ from miscompile.triage.attribution import (
     to_stored,
 )
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
-from miscompile.triage.confirm import ScriptResult, confirm, confirmed
+from miscompile.triage.confirm import ScriptResult, confirm, confirmed, needed_settings
 from miscompile.triage.converters import front_end_signature
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
@@ -238,7 +238,8 @@ class _Triage:
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = confirmed(shown) and reduced.defined and (vote is None or vote.vote == "accepted")
-        facts |= self._predicate(original, reduced.case, held, final, guilty) if sound else {}
+        if sound:
+            facts |= self._needed(script) | self._predicate(original, reduced.case, held, final, guilty)
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
     def _predicate(
@@ -325,12 +326,18 @@ class _Triage:
             facts |= {"instance": encoded(instance).decode(), "operator": f"{instance.library}:{instance.api}"}
         return to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
 
-    def _run_script(self, script: str) -> tuple[ScriptResult, ...]:
-        """Run the script in fresh processes; return the results."""
+    def _needed(self, script: str) -> dict[str, Any]:
+        """Return the fact `needs`: the options of the compiler, besides its defaults, without which nothing shows."""
+        lines: ScriptLines = load_attribute(self.about.script)
+        names = needed_settings(script, lines.settings, lambda text: self._run_script(text, 1)[0].status == "shows")
+        return {"needs": list(names)} if names else {}
+
+    def _run_script(self, script: str, times: int = 3) -> tuple[ScriptResult, ...]:
+        """Run the script in up to `times` fresh processes, until one does not show the bug; return the results."""
         with TemporaryDirectory(prefix="miscompile-") as place:
             path = Path(place) / "repro.py"
             path.write_text(script, "utf-8")
-            return confirm(path, python_of(self.target), seconds=self.settings.script_seconds)
+            return confirm(path, python_of(self.target), self.settings.script_seconds, times)
 
 
 def _may_be_invalid(kind: FindingKind, reference: object) -> bool:

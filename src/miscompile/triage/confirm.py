@@ -1,6 +1,7 @@
 """Confirmation: runs a standalone script in fresh processes and checks that each shows the bug."""
 
 import sys
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,10 +41,12 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
     return ScriptResult(status, done.status, done.output(_TAIL), done.errors(_TAIL), done.seconds)
 
 
-def confirm(path: Path, python: str | Path | None = None, seconds: float = 60) -> tuple[ScriptResult, ...]:
-    """Run the script up to three times; stop after the first run that does not show the bug."""
+def confirm(
+    path: Path, python: str | Path | None = None, seconds: float = 60, times: int = _TIMES
+) -> tuple[ScriptResult, ...]:
+    """Run the script up to `times` times; stop after the first run that does not show the bug."""
     results: list[ScriptResult] = []
-    while len(results) < _TIMES and all(result.status == "shows" for result in results):
+    while len(results) < times and all(result.status == "shows" for result in results):
         results.append(run_script(path, python, seconds))
     return tuple(results)
 
@@ -51,6 +54,24 @@ def confirm(path: Path, python: str | Path | None = None, seconds: float = 60) -
 def confirmed(results: tuple[ScriptResult, ...]) -> bool:
     """Tell whether the bug showed every time."""
     return len(results) == _TIMES and all(result.status == "shows" for result in results)
+
+
+def needed_settings(script: str, settings: Mapping[str, str], shows: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the compiler's options, by name, without which `script` does not show the bug.
+
+    `settings` maps names to the statements that set them; those that the script lacks are left out. `shows` runs a
+    script. Mostly none is needed, which one run tells.
+    """
+    lines = [line.strip() for line in script.splitlines()]
+    own = {name: statement for name, statement in settings.items() if statement in lines}
+    if not own or shows(_without(script, own.values())):
+        return ()
+    return tuple(name for name, statement in own.items() if not shows(_without(script, (statement,)))) or tuple(own)
+
+
+def _without(script: str, statements: Collection[str]) -> str:
+    lines = script.splitlines(keepends=True)
+    return "".join(line.replace(line.strip(), "pass") if line.strip() in statements else line for line in lines)
 
 
 def _status(code: int, stdout: str) -> Literal["shows", "absent", "broken"]:

@@ -54,6 +54,10 @@ def seen(kind, words):
 
 SCRIPT = ScriptLines(
     sources=("miscompile.targets.external", "miscompile.targets.onnxruntime.runner"),
+    settings={
+        f"session option {name}": f'options.add_session_config_entry("{name}", "1")'
+        for name in ("session.qdq_matmulnbits_accuracy_level", "session.x64quantprecision")
+    },
     imports=("import tempfile",),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
