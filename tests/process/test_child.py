@@ -132,6 +132,29 @@ def test_a_child_that_does_not_hang_up_is_killed_after_our_patience() -> None:
     assert child.end(0.2) == -signal.SIGKILL
 
 
+def test_offers_do_not_wait_for_a_child_that_does_not_read() -> None:
+    child = Conversation(["sh", "-c", "read begin; wc -c"])
+    assert child.offer(b"begin\n") or child.offer(b"")
+    size = 1 << 20
+    os.kill(child._process.pid, signal.SIGSTOP)
+    assert not child.offer(bytes(size))
+    assert not child.offer(b"more")
+    os.kill(child._process.pid, signal.SIGCONT)
+    end = time.monotonic() + 30
+    while not child.offer(b"") and time.monotonic() < end:
+        time.sleep(0.01)
+    child.close_input()
+    assert child.read_line(30) == str(size + 4).encode()
+    assert child.end() == 0
+
+
+def test_an_offer_to_a_dead_child_is_lost() -> None:
+    child = Conversation(["true"])
+    child.kill()
+    assert child.offer(b"x")
+    assert child.end() == 0
+
+
 def test_another_thread_ends_the_wait_for_an_answer() -> None:
     child = Conversation(["sleep", "60"])
     timer = threading.Timer(0.2, child.kill)

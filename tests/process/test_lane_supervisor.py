@@ -2,6 +2,7 @@
 
 import selectors
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,4 +67,28 @@ def test_the_notice_of_a_death_names_the_error(
     notice = next(supervisor.messages(10.0))["notice"]
     assert said in notice
     assert notice.endswith(f"and was restarted; see {log}")
+    supervisor.kill()
+
+
+def test_a_lane_that_reads_nothing_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It searches for the culprits of a hang, for example. Of all weights it then gets the first and the last."""
+    reader = Conversation(["sh", "-c", "sleep 1; exec cat"])
+
+    def reading(self: LaneSupervisor, orders: Orders) -> Conversation:
+        self._selector.register(reader, selectors.EVENT_READ, orders.lane)
+        return reader
+
+    monkeypatch.setattr(LaneSupervisor, "_spawn", reading)
+    supervisor = LaneSupervisor(tmp_path / "lanes.log")
+    supervisor.start(Orders(Plan("toy"), (), 0, 0, 0, None))
+    names, count = [f"technique-{number}/check" for number in range(5000)], 50
+    begin = time.monotonic()
+    for number in range(count):
+        supervisor.divide(dict.fromkeys(names, float(number)))
+    assert time.monotonic() - begin < 1
+    heard: list[float] = []
+    while not heard or heard[-1] < count - 1:
+        heard += [message["weights"][names[0]] for message in supervisor.messages(0.05)]
+        assert time.monotonic() - begin < 30
+    assert heard == [0.0, count - 1]
     supervisor.kill()

@@ -171,6 +171,7 @@ class Conversation:
         self._process = start(command, stdin=pipe, stdout=pipe, stderr=errors, environment=environment, bound=bound)
         self._lines: list[bytes] = []
         self._rest = b""
+        self._unsent = b""
         self._status: int | None = None
 
     def fileno(self) -> int:
@@ -184,6 +185,25 @@ class Conversation:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(data)
             self._process.stdin.flush()
+
+    def offer(self, data: bytes) -> bool:
+        """Write `data` after the rest of earlier offers, as far as the pipe takes it; tell whether all is written.
+
+        Unlike `write` it never waits for a child that does not read.
+        """
+        assert self._process.stdin is not None
+        place, self._unsent = self._process.stdin.fileno(), self._unsent + data
+        os.set_blocking(place, False)
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(place, self._unsent) :]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            self._unsent = b""
+        finally:
+            os.set_blocking(place, True)
+        return True
 
     def read_line(self, seconds: float | None = None) -> bytes | None:
         """Return the next line without its newline; None when the child has died, or writes none within `seconds`."""

@@ -27,13 +27,20 @@ Message = dict[str, Any]
 
 @dataclass(slots=True)
 class _Member:
-    """A lane process and its state."""
+    """A lane process and its state. `news` is what it must still be told: a lane reads nothing while it searches."""
 
     orders: Orders
     process: Conversation
     restarts: int = 0
     done: bool = False
     heard: float = field(default_factory=time.monotonic)
+    news: Message = field(default_factory=dict)
+
+    def send_news(self) -> None:
+        """Send what is to be told if everything before was read; never wait for the lane."""
+        if self.process.offer(b"") and self.news:
+            self.process.offer(json.dumps(self.news).encode() + b"\n")
+            self.news = {}
 
 
 @dataclass(slots=True)
@@ -61,6 +68,7 @@ class LaneSupervisor:
         Restarts a lane that died after the cases that it had submitted, and yields a `notice`. Raises ExecutionError
         when a lane keeps dying.
         """
+        self._send()
         for key, _ in self._selector.select(timeout):
             member = self._members[key.data]
             member.heard = time.monotonic()
@@ -84,13 +92,15 @@ class LaneSupervisor:
         """Let all lanes steer past a bug, those that are restarted later as well."""
         for member in self._members.values():
             member.orders = replace(member.orders, known=(*member.orders.known, bug))
-        self._write({"known": [bug.as_json()]})
+            member.news.setdefault("known", []).append(bug.as_json())
+        self._send()
 
     def divide(self, weights: Mapping[str, float]) -> None:
         """Let all lanes draw the arms of their cases by `weights`, those that are restarted later as well."""
         for member in self._members.values():
             member.orders = replace(member.orders, weights=weights)
-        self._write({"weights": weights})
+            member.news["weights"] = weights
+        self._send()
 
     def stop(self) -> None:
         """Make all lanes judge their submitted cases and end."""
@@ -106,11 +116,10 @@ class LaneSupervisor:
             member.done = True
         self._selector.close()
 
-    def _write(self, message: Message) -> None:
-        line = json.dumps(message).encode() + b"\n"
+    def _send(self) -> None:
         for member in self._members.values():
             if not member.done and not self._stopping:
-                member.process.write(line)
+                member.send_news()
 
     def _ended(self, member: _Member) -> Iterator[Message]:
         self._selector.unregister(member.process)
@@ -120,7 +129,7 @@ class LaneSupervisor:
             return
         member.heard = time.monotonic()
         if code == RETIRED:
-            member.process = self._spawn(member.orders)
+            self._continue(member)
             return
         member.restarts += 1
         self.deaths += 1
@@ -136,13 +145,17 @@ class LaneSupervisor:
             return
         # The restarted lane skips the cases that may have killed it.
         member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)
-        member.process = self._spawn(member.orders)
+        self._continue(member)
         yield {"notice": f"lane {member.orders.lane} died ({self._cause(code)}) and was restarted; see {self.log}"}
 
     def _cause(self, code: int) -> str:
         """Return the exit status; behind that of an uncaught error the last line of the log, which names the error."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if code == 1 and self.log.exists() else []
         return f"status {code}: {lines[-1][:200]}" if lines else f"status {code}"
+
+    def _continue(self, member: _Member) -> None:
+        """Start another process for a lane; its orders contain all news."""
+        member.process, member.news = self._spawn(member.orders), {}
 
     def _spawn(self, orders: Orders) -> Conversation:
         with self.log.open("ab") as log:
