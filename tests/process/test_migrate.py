@@ -10,6 +10,7 @@ import pytest
 from campaigns import COMMAND
 
 from miscompile.core.tensor import tensor
+from miscompile.findings.ledger import LEDGER, Ledger
 from miscompile.findings.store import Store
 from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.instance import Instance
@@ -69,11 +70,17 @@ def test_a_planted_bug_is_found_confirmed_and_kept(tmp_path: Path) -> None:
     shown = subprocess.run([sys.executable, "-c", stored.script], capture_output=True, text=True, check=False)
     assert shown.returncode == 1
     assert "BUG:" in shown.stdout
+    with Ledger.open(tmp_path / "out" / LEDGER) as ledger:
+        assert {entry.signature.culprits for entry in ledger.entries()} >= {("Gather",), ("Or",)}
 
     again = migrate(tmp_path, *words, "--resume")
     assert again.returncode == 1, again.stderr
     assert "0 tests, 8 are done" in again.stderr
     assert len(read_rows(place_of(tmp_path / "out", "onnx-toy"))) == len(INSTANCES)
+
+    other = migrate(tmp_path, *words[:-1], "other", "--ledger", "out/ledger.db", "--json")
+    assert other.returncode == 0, other.stderr
+    assert {one["status"] for one in json.loads(other.stdout)["findings"]} <= {"known", "unconfirmed"}
 
 
 def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:

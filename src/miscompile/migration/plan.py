@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.execution.limits import Limits
+from miscompile.findings.ledger import LEDGER
 from miscompile.oracles.judge import CompareRule
 from miscompile.targets.front_ends import FrontEnd
 
@@ -23,7 +24,7 @@ class MigrationPlan:
     part of the program, as OPERA's templates do. `instances` are archives that replace those harvested on this machine;
     `operators` names the only operators to test. `confirm` is the number of tests of one conversion function to try
     until the script of one shows the failure, `patience` the time limit of triage in seconds; the other findings stay
-    pending, and a resumed migration triages them.
+    pending, and a resumed migration triages them. `ledger` is the file of the ledger of bugs, empty for that in `out`.
     """
 
     fronts: tuple[FrontEnd, ...]
@@ -44,11 +45,17 @@ class MigrationPlan:
     patience: float = 600.0
     resume: bool = False
     model: str | None = None
+    ledger: str = ""
 
     @property
     def title(self) -> str:
         """The front ends, for tables and stores."""
         return " ".join(front.target for front in self.fronts)
+
+    @property
+    def ledger_file(self) -> Path:
+        """The file of the ledger of bugs."""
+        return Path(self.ledger) if self.ledger else self.out / LEDGER
 
     @property
     def limits(self) -> Limits:
@@ -68,6 +75,7 @@ class MigrationPlan:
             "constants": self.constants,
             "instances": [str(path) for path in self.instances],
             "operators": list(self.operators),
+            "ledger": self.ledger,
         }
 
     def resumed(self, options: Mapping[str, Any]) -> "MigrationPlan":
@@ -80,4 +88,5 @@ class MigrationPlan:
             constants=options["constants"],
             instances=tuple(Path(path) for path in options["instances"]),
             operators=tuple(options["operators"]),
+            ledger=self.ledger or options.get("ledger", ""),
         )

@@ -18,12 +18,14 @@ from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
+from miscompile.engine.known_bugs import KnownBugs, name_in_ledger, release_under_test
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Store, record_of
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
@@ -65,8 +67,9 @@ class MigrationSession:
     def run(self) -> None:
         """Run everything. Raises UsageError when a front end cannot be loaded, KeyboardInterrupt after a clean stop."""
         plan = self._plan
-        with Store.open(plan.out) as store:
+        with Store.open(plan.out) as store, Ledger.open(plan.ledger_file) as ledger:
             store.choose(store.number)
+            known = KnownBugs(ledger, name_in_ledger(store.campaign()), _releases(plan))
             number = store.begin_session(time.time())
             ending = "interrupted"
             try:
@@ -74,7 +77,7 @@ class MigrationSession:
                     self._await(front)
                 for front in plan.fronts:
                     self._run_front(front, store)
-                self._triage(store)
+                self._triage(store, known)
                 ending = "done"
             finally:
                 store.add_counters(self._counters)
@@ -123,7 +126,7 @@ class MigrationSession:
                 self._tell(Notice(f"{tests.front.name}: {row.api}: {row.message[:160]} ({row.converter})"))
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
 
-    def _triage(self, store: Store) -> None:
+    def _triage(self, store: Store, known: KnownBugs) -> None:
         """Triage the pending findings until the plan's time limit; the rest stays pending."""
         plan, until = self._plan, time.monotonic() + self._plan.patience
         waiting = {record.identifier: self._others(store.load(record.identifier)) for record in store.pending()}
@@ -139,7 +142,7 @@ class MigrationSession:
                     if answer.problem:
                         self._tell(Notice(answer.problem))
                         continue
-                    self._settle(store, answer.identifier)
+                    self._settle(store, known, answer.identifier)
                     for name in answer.slippages:
                         slippage = store.load(name)
                         if store.register(record_of(slippage), slippage.finding.property.signature):
@@ -157,9 +160,11 @@ class MigrationSession:
         finally:
             queue.close()
 
-    def _settle(self, store: Store, identifier: str) -> None:
-        """Enter the new state that a triage worker has written, and inform the listeners."""
+    def _settle(self, store: Store, known: KnownBugs, identifier: str) -> None:
+        """Enter the new state that a triage worker has written in store and ledger, and inform the listeners."""
         stored = store.settle(identifier)
+        if stored is not None and (fresh := known.enter(stored)) != stored:
+            stored = fresh if store.update(fresh) else None
         if stored is not None and stored.status in ("confirmed", "known"):
             self._tell(Found(stored.finding, stored.status == "confirmed"))
 
@@ -189,6 +194,10 @@ class MigrationSession:
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
             listener.on(event)
+
+
+def _releases(plan: MigrationPlan) -> dict[str, str]:
+    return {front.target: release_under_test(front.target) for front in plan.fronts}
 
 
 def triage_settings(plan: MigrationPlan) -> TriageSettings:

@@ -106,6 +106,12 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     metavar="TIME",
     help="Findings are confirmed for so long after the tests; --resume goes on with those left.",
 )
+@click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="The ledger of known bugs, which campaigns may share.  [default: ledger.db in --out]",
+)
 @click.option("--install", is_flag=True, help="Install compilers in environments of their own when they are not here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 @click.pass_context
@@ -165,6 +171,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
         given["out"] or default_out(resume=given["resume"]),
         seed=new_seed() if given["seed"] is None else given["seed"],
         workers=given["workers"] or cpus(),
+        ledger=str(Path(given["ledger"]).absolute()) if given["ledger"] else "",
         **{
             name: chosen_options[name]
             for name in (
