@@ -14,6 +14,7 @@ import psutil
 import pytest
 from campaigns import Campaign, Start, all_gone, counters
 
+from miscompile.findings.ledger import LEDGER, Ledger
 from miscompile.findings.store import Store
 
 pytestmark = [
@@ -184,6 +185,40 @@ def test_a_stop_keeps_what_was_found(tmp_path: Path, start: Start, cluster: RayC
         assert store.counters()["tests"] > 0
         found = [record.signature for record in store.findings("confirmed")]
     assert len(set(found)) == len(found), stdout
+
+
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+def test_a_campaign_is_resumed_on_a_cluster_and_on_one_machine(
+    tmp_path: Path, start: Start, cluster: RayCluster
+) -> None:
+    """The ledger of the head knows what earlier sessions found, so that nothing is announced again."""
+    code, _, stderr = on(cluster, tmp_path, start, "--tests", "200", "--workers", "2").end(180)
+    assert code == 1, stderr
+    first = announced(stderr)
+    assert len(first) >= 3
+    for words in (("--ray", cluster.address), ()):
+        code, _, stderr = start(tmp_path, *WORDS, *words, "--resume", "--tests", "200", "--workers", "2").end(180)
+        assert code == 1, stderr
+        assert not set(announced(stderr)) & set(first)
+        first += announced(stderr)
+    assert signatures(tmp_path) == sorted(first)
+    assert counters(tmp_path)["tests"] == 600
+    with Ledger.open(tmp_path / LEDGER) as ledger:
+        assert {entry.key for entry in ledger.entries()} == set(first)
+
+
+@pytest.mark.parametrize("cluster", [1], indirect=True)
+def test_a_wrong_token_is_a_usage_error(
+    tmp_path: Path, start: Start, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / ".ray").mkdir(parents=True)
+    (home / ".ray" / "auth_token").write_text("1" * 64)
+    monkeypatch.setenv("HOME", str(home))
+    code, _, stderr = on(cluster, tmp_path / "out", start, "--tests", "10").end(180)
+    assert code == 2, stderr
+    assert "token" in stderr
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.parametrize("cluster", [2], indirect=True)

@@ -18,12 +18,19 @@ from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
 from miscompile.engine.disk import LOGS, MEASURE_EVERY, shorten, size_of
 from miscompile.engine.division import Division
-from miscompile.engine.known_bugs import KnownBugs, name_in_ledger, new_ones, release_under_test
+from miscompile.engine.known_bugs import (
+    KnownBugs,
+    enter_findings,
+    learn_variant,
+    name_in_ledger,
+    new_ones,
+    release_under_test,
+)
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
-from miscompile.engine.steering import SteeredBug, steered_bugs_of, with_variant
+from miscompile.engine.steering import SteeredBug, steered_bugs_of
 from miscompile.engine.supervisor import LaneSupervisor, Message
 from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
@@ -174,7 +181,8 @@ class _Coordinator:
         self.session = store.begin_session(time.time())
         releases = {target: release_under_test(target) for target in plan.targets}
         self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
-        self._enter_findings()
+        for problem in enter_findings(self.known, self.store):
+            _tell(self.listeners, Notice(problem))
         self.steered = portion.steered if portion else self._steered() if plan.steer else ()
         self.portion = portion or Portion(self.session, 0, plan.workers, self.steered)
         self.division = self._division()
@@ -219,20 +227,6 @@ class _Coordinator:
         for problem in self.store.damaged[self.named :]:
             _tell(self.listeners, Notice(problem))
         self.named = len(self.store.damaged)
-
-    def _enter_findings(self) -> None:
-        """Hold the findings of earlier sessions against the ledger, which may be another one, or have changed."""
-        for record in self.store.findings(own=True):
-            try:
-                stored = self.store.load(record.identifier)
-                fresh = self.known.enter(stored)
-                if fresh.status in ("confirmed", "known") and self.known.outlived(fresh):
-                    fresh = replace(fresh, status="fixed")
-            except StoreError as error:
-                _tell(self.listeners, Notice(str(error)))
-            else:
-                if fresh != stored:
-                    self.store.update(fresh)
 
     def _steered(self) -> tuple[SteeredBug, ...]:
         """Return the bugs that earlier sessions found, and those of the ledger; damaged predicates are left out."""
@@ -394,11 +388,8 @@ class _Coordinator:
         return fresh if fresh == stored or self.store.update(fresh) else None
 
     def _learn_variant(self, merged: Stored) -> None:
-        """Add the predicate of a finding that was merged to the finding that has its signature."""
-        owner = self.store.with_signature(merged.finding.property.signature)
-        fresh = None if owner is None else with_variant(owner, merged)
-        if fresh is not None and fresh != owner:
-            self.store.update(fresh)
+        """Let the lanes know the predicate of a finding that was merged into another one."""
+        if fresh := learn_variant(self.store, merged):
             self._steer(fresh)
 
     def _steer(self, stored: Stored) -> None:

@@ -13,13 +13,13 @@ from miscompile import __version__
 from miscompile.base.errors import ModelError, StoreError
 from miscompile.base.versions import is_version
 from miscompile.core.finding import Signature
-from miscompile.engine.steering import SteeredBug
+from miscompile.engine.steering import SteeredBug, with_variant
 from miscompile.environments.resolve import versions_of
 from miscompile.findings.encode import builds_of
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import LedgerEntry, key_of, of_all_releases, reaches, utc_now
-from miscompile.findings.store import Campaign
+from miscompile.findings.store import Campaign, Store
 from miscompile.graph.read import read
 from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.predicate import Described, described, predicate_from, told_apart
@@ -179,6 +179,42 @@ class KnownBugs:
         """Return the release under test that a signature's target names."""
         found = (release for name, release in self.releases.items() if parse_target(name).release == signature.target)
         return next(found, "")
+
+
+def enter_findings(known: KnownBugs, store: Store) -> list[str]:
+    """Hold the findings of earlier sessions against the ledger, which may be another one, or have changed.
+
+    Returns a line for each finding that cannot be read.
+    """
+    problems = []
+    for record in store.findings(own=True):
+        try:
+            stored = store.load(record.identifier)
+            fresh = known.enter(stored)
+            if fresh.status in ("confirmed", "known") and known.outlived(fresh):
+                fresh = replace(fresh, status="fixed")
+        except StoreError as error:
+            problems.append(str(error))
+        else:
+            if fresh != stored:
+                store.update(fresh)
+    return problems
+
+
+def without_entry(stored: Stored) -> Stored:
+    """Return a finding without the fact that a ledger knows it."""
+    facts = {name: value for name, value in stored.finding.facts.items() if name != ENTERED}
+    return replace(stored, finding=replace(stored.finding, facts=facts))
+
+
+def learn_variant(store: Store, merged: Stored) -> Stored | None:
+    """Add the predicate of a finding that was merged to the one with its signature, and return that one's new state.
+
+    None when there is nothing to learn.
+    """
+    owner = store.with_signature(merged.finding.property.signature)
+    fresh = None if owner is None else with_variant(owner, merged)
+    return fresh if fresh is not None and fresh != owner and store.update(fresh) else None
 
 
 def name_in_ledger(campaign: Campaign | None) -> str:

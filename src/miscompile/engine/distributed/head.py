@@ -21,10 +21,20 @@ from miscompile.engine.coordinator import Portion, begin, plan_to_run
 from miscompile.engine.distributed.parcel import Parcel, pack, pack_known, unpack
 from miscompile.engine.distributed.shard import ShardOrders, row_from
 from miscompile.engine.distributed.shards import Shard, ShardBook
+from miscompile.engine.known_bugs import (
+    KnownBugs,
+    enter_findings,
+    learn_variant,
+    name_in_ledger,
+    new_ones,
+    release_under_test,
+    without_entry,
+)
 from miscompile.engine.plan import Plan
 from miscompile.engine.steering import SteeredBug, steered_bugs_of
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
 
 MOST_FAILURES = 3
@@ -104,7 +114,8 @@ def fuzz_on(nodes: Nodes, plan: Plan, listeners: Sequence[Listener], *, install:
     plan, found = plan_to_run(plan)
     with Store.open(plan.out) as store:
         plan = replace(plan, number=begin(store, plan, found))
-        _Head(nodes, plan, store, listeners, install=install).run()
+        with Ledger.open(plan.ledger_file) as ledger:
+            _Head(nodes, plan, store, ledger, listeners, install=install).run()
 
 
 @dataclass(slots=True)
@@ -123,8 +134,12 @@ class _Node:
 class _Head:
     """One session of a campaign on several machines."""
 
-    def __init__(self, nodes: Nodes, plan: Plan, store: Store, listeners: Sequence[Listener], *, install: bool) -> None:
+    def __init__(
+        self, nodes: Nodes, plan: Plan, store: Store, ledger: Ledger, listeners: Sequence[Listener], *, install: bool
+    ) -> None:
         self.nodes, self.plan, self.store, self.listeners, self.install = nodes, plan, store, listeners, install
+        releases = {target: release_under_test(target) for target in plan.targets}
+        self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
         self.members: dict[str, _Node] = {}
         self.refused: dict[str, UsageError | ExecutionError] = {}
         """Nodes that get no more shards, with the reason."""
@@ -138,6 +153,8 @@ class _Head:
         """Findings of this session that are merged."""
         self.started = self.served = time.monotonic()
         self.session = store.begin_session(time.time())
+        for problem in enter_findings(self.known, store):
+            self._tell(Notice(problem))
         self.steered = self._steered()
 
     def run(self) -> None:
@@ -215,7 +232,11 @@ class _Head:
         if not self.plan.steer:
             return ()
         stored = (self._load(record.identifier) for record in self.store.findings())
-        return tuple(bug for one in stored if one is not None for bug in steered_bugs_of(one))
+        found = [bug for one in stored if one is not None for bug in steered_bugs_of(one)]
+        others, problems = self.known.steered()
+        for problem in problems:
+            self._tell(Notice(problem))
+        return (*found, *new_ones(others, found))
 
     def _load(self, identifier: str) -> Stored | None:
         """Read a finding; a damaged one is left out and told."""
@@ -253,12 +274,17 @@ class _Head:
         if stored.status not in ("confirmed", "known"):
             self.store.update(stored)
             return
+        stored = without_entry(stored)  # a shard has entered it in a ledger of its own
         folder.save(self.store.path, stored)
         # A shard tells its findings apart from those that it knows. Two shards that triage one signature at the same
         # time have met what a single machine counts as a duplicate without triage.
         settled = self.store.settle(identifier)
-        if settled is not None:
-            self._tell(Found(settled.finding, fresh=settled.status == "confirmed"))
+        if settled is None:
+            learn_variant(self.store, stored)
+            return
+        fresh = self.known.enter(settled)
+        if fresh == settled or self.store.update(fresh):
+            self._tell(Found(fresh.finding, fresh=fresh.status == "confirmed"))
 
     def _complete(self, name: str, member: _Node, report: Mapping[str, Any]) -> None:
         """Count a shard; only here, so that a shard that is done again counts once."""
@@ -271,6 +297,7 @@ class _Head:
             if row.duplicates:
                 self.store.add_duplicates(row, row.duplicates)
         self.store.note_session(self.session, self._elapsed())
+        self.known.save()
 
     def _release(self, name: str, member: _Node, status: int) -> None:
         """The process of a shard is gone: the node is free, and the shard is done again unless it was completed."""

@@ -23,8 +23,10 @@ from miscompile.engine.distributed.head import (
 )
 from miscompile.engine.distributed.parcel import pack, pack_known, unpack
 from miscompile.engine.distributed.shard import ShardOrders, shard_orders_from
+from miscompile.engine.known_bugs import ENTERED
 from miscompile.engine.plan import Plan
 from miscompile.findings.folder import FindingStatus, Stored, identify
+from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store, record_of
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
@@ -130,6 +132,26 @@ def test_two_nodes_that_find_one_bug_announce_it_once(tmp_path: Path) -> None:
             ("toy:wrong:Two", 0),
         ]
         assert store.load(first.finding.identifier).script == "print()"
+
+
+def test_the_ledger_of_the_head_knows_the_bugs_of_other_campaigns(tmp_path: Path) -> None:
+    """A shard has entered the finding in a ledger of its own, which says nothing to the head."""
+    book = str(tmp_path / "book.db")
+    one = stored("One", "a")
+    entered = replace(one, finding=replace(one.finding, facts={**one.finding.facts, ENTERED: "of the shard"}))
+    script = [[found(entered), ended(10, (entered, 0)), STATUS]]
+    ran(tmp_path / "first", Scripted({"a": 1}, script), tests=10, workers=1, ledger=book)
+    with Ledger.open(Path(book)) as ledger:
+        assert [entry.key for entry in ledger.entries()] == ["toy:wrong:One"]
+    again = stored("One", "b")
+    listening = ran(
+        tmp_path / "second",
+        Scripted({"a": 1}, [[found(again), ended(10, (again, 0)), STATUS]]),
+        tests=10, workers=1, ledger=book, seed=2,
+    )  # fmt: skip
+    assert [event.fresh for event in listening.events if isinstance(event, Found)] == [False]
+    with Store.open(tmp_path / "second") as store:
+        assert [row.status for row in store.findings()] == ["known"]
 
 
 def test_a_shard_that_is_done_again_counts_once(tmp_path: Path) -> None:
