@@ -125,6 +125,9 @@ class About:
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Passes that only apply rewrite rules, by their names in observations, each with its rules. Every rule can be
     switched off. The rule that changed a program is found by a build with only that rule on."""
+    masks: tuple[tuple[str, str], ...] = ()
+    """Regular expressions, each with a replacement, that remove from error messages where in a program the error is,
+    so that one bug has one message: nested bodies, or the operator that meets what another one has left."""
     forced: bool = False
     """Whether the switches are hooks instead of the compiler's options. A failure that only occurs with passes off
     may then be caused by the hooks, so random subsets are not tried, and a finding must occur in the build as

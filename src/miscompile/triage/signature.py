@@ -91,6 +91,14 @@ def normalise(message: str) -> str:
     return text[:MESSAGE_LENGTH].strip()
 
 
+def placeless(message: str, target: str) -> str:
+    """Remove from an error message of `target` where in the program the error is (`About.masks`)."""
+    text = message[:_READ]
+    for pattern, mask in parse_target(target).about.masks:
+        text = re.sub(pattern, mask, text)
+    return text
+
+
 def frames_of(stderr: str, limit: int = _FRAMES) -> tuple[str, ...]:
     """Return the innermost function names of the first backtrace in `stderr`, without arguments and offsets."""
     found = []
@@ -105,13 +113,14 @@ def frames_of(stderr: str, limit: int = _FRAMES) -> tuple[str, ...]:
 
 def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
     """Return the symptom of `evidence`; `outcome` is that of its faulty run."""
+    target = evidence.faulty.target
     match outcome:
         case None | Values():
             return Symptom(evidence.kind, "", "")
         case Raised(stage, kind, message):
-            return Symptom(evidence.kind, stage, normalise(f"{kind}: {message}"))
+            return Symptom(evidence.kind, stage, normalise(placeless(f"{kind}: {message}", target)))
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
-            return Symptom(evidence.kind, stage, normalise(message))
+            return Symptom(evidence.kind, stage, normalise(placeless(message, target)))
         case Crashed(stage, signal, observations):
             return Symptom(evidence.kind, stage, _death(signal, observations.stderr))
         case TimedOut(stage):

@@ -17,6 +17,7 @@ from miscompile.triage.signature import (
     canonical_form,
     frames_of,
     normalise,
+    placeless,
     signature_of,
     similar,
     symptom_of,
@@ -144,3 +145,36 @@ def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_of_the
 def test_the_form_forgets_names_and_sizes_but_not_structure() -> None:
     assert canonical_form(model("xyz", 2)) == canonical_form(model("abc", 5))
     assert canonical_form(model("xyz", 2)) != canonical_form(model("xyz", 2, "Mul"))
+
+
+_FAIL = "[ONNXRuntimeError] : 1 : FAIL : "
+_RUNNING = "Non-zero status code returned while running {} node. Name:'' Status Message: "
+_REFUSED = "This is an invalid model. Type Error: Type 'tensor(int4)' of input parameter (c1) of operator (f) is invalid."
+_INFERRING = "Node () Op ({}) [TypeInferenceError] Graph attribute inferencing failed: "
+_MISSING = "/src/include/framework/op_kernel_context.h:45 const T* Input(int) const [with T = Tensor] Missing Input: v1"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (_FAIL + _RUNNING.format("If") + _RUNNING.format("Conv") + "bad", _FAIL + _RUNNING.format("Conv") + "bad"),
+        (
+            _FAIL + _RUNNING.format("If") + _RUNNING.format("Loop") + _RUNNING.format("Mul") + _MISSING,
+            _FAIL + _RUNNING.format("Scan") + _RUNNING.format("Slice") + _MISSING,
+        ),
+        (
+            _FAIL + _INFERRING.format("If") + _INFERRING.format("Loop") + _REFUSED,
+            "[ONNXRuntimeError] : 10 : INVALID_GRAPH : " + _REFUSED,
+        ),
+    ],
+    ids=["nested", "lost value", "refused call"],
+)
+def test_the_place_of_an_error_is_no_part_of_its_message(one: str, other: str) -> None:
+    assert one != other
+    assert normalise(placeless(one, "onnxruntime")) == normalise(placeless(other, "onnxruntime"))
+    assert placeless(one, "toy") == one
+
+
+def test_the_operator_that_fails_by_itself_is_a_part_of_the_message() -> None:
+    texts = {placeless(_FAIL + _RUNNING.format(op) + "bad", "onnxruntime") for op in ("Conv", "Pad")}
+    assert len(texts) == 2
