@@ -149,7 +149,7 @@ def test_the_form_forgets_names_and_sizes_but_not_structure() -> None:
 
 _FAIL = "[ONNXRuntimeError] : 1 : FAIL : "
 _RUNNING = "Non-zero status code returned while running {} node. Name:'' Status Message: "
-_REFUSED = "This is an invalid model. Type Error: Type 'tensor(int4)' of input parameter (c1) of operator (f) is invalid."
+_REFUSED = "This is an invalid model. Type Error: Type 'tensor(int4)' of input parameter (c1) of operator (f) is bad."
 _INFERRING = "Node () Op ({}) [TypeInferenceError] Graph attribute inferencing failed: "
 _MISSING = "/src/include/framework/op_kernel_context.h:45 const T* Input(int) const [with T = Tensor] Missing Input: v1"
 
