@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from miscompile.base.dtypes import DTYPES
@@ -131,6 +132,7 @@ def wrong_feed() -> Case:
     return Case(program, ((ones(2),),))
 
 
+ZERO = tensor(np.array(0, np.int8), "int4")
 INDICES = tensor(np.array([0, 1]), "int64")
 ZEROS = tensor(np.zeros(2), "uint8")
 
@@ -219,6 +221,21 @@ def test_what_it_says_when_it_refuses_is_known(name: str, pool: LocalPool) -> No
         assert isinstance(outcome, Unsupported | Rejected), outcome
         entry = next(rule for rule in known("onnxruntime").rejections if rule.pattern.search(outcome.message))
         assert entry.reason == reason, outcome.message
+
+
+def test_control_flow_without_a_kernel_for_a_type_is_refused_lawfully_by_any_build(pool: LocalPool) -> None:
+    """A transform may put an If around any operator, so that only one of two builds has it."""
+    bodies = ", ".join(
+        f"{branch}_branch = {branch} () => (int4[] {branch}_y) {{ {branch}_y = Identity(x) }}"
+        for branch in ("then", "else")
+    )
+    text = f"""<ir_version: 13, opset_import: ["" : 25]>
+        g (bool c, int4[] x) => (int4[] y) {{ y = If <{bodies}> (c) }}"""
+    payload = onnx.parser.parse_model(text).SerializeToString()
+    ports = (Port("c", "bool", ()), Port("x", "int4", ()))
+    item = Case(Program("onnx", payload, ports, (Port("y", "int4", ()),)), ((tensor(np.array(True), "bool"), ZERO),))
+    for outcome in run(pool, item, OFF, FULL):
+        assert isinstance(outcome, Rejected), outcome
 
 
 @pytest.mark.parametrize("entry", known("onnxruntime").bugs, ids=lambda bug: bug.signature)
