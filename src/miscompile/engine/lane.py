@@ -312,8 +312,8 @@ class Lane:
             self.counters["unstable"] += 1
             return False
         self.steering.charge(target, confirmed.signature.culprits, SEARCH_COST)
-        # Another bug of the same passes may have this signature, so that triage must decide. A message is final.
-        unexplained = bool(confirmed.signature.culprits) and self.steering.has(confirmed.signature)
+        rng = stream(self.plan.seed, "another", ahead.case.program.digest)
+        unexplained = self.steering.may_be_another(confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})

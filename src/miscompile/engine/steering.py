@@ -45,6 +45,9 @@ VARIANTS = "variants"
 MOST_VARIANTS = 16
 """Predicates that a finding takes over from others at most."""
 
+LEAST_ASKED = 1 / 16
+"""Least share of the unrecognised violations with the signature of a known bug that are triaged."""
+
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
 
@@ -131,9 +134,15 @@ class Steering:
                 return bug
         return None
 
-    def has(self, signature: Signature) -> bool:
-        """Tell whether a bug with this signature is known with its predicate."""
-        return any(bug.signature == signature for bug in self.known)
+    def may_be_another(self, signature: Signature, rng: random.Random) -> bool:
+        """Tell whether triage should decide if an unrecognised violation is another bug than the known one.
+
+        Both have this signature. With each predicate that the known bug has gained, because triage merged such a
+        violation into it, the next one is half as likely to be asked about. Without culprits the signature is a
+        message, which is final.
+        """
+        known = sum(bug.signature == signature for bug in self.known)
+        return bool(signature.culprits) and known > 0 and rng.random() < max(0.5 ** (known - 1), LEAST_ASKED)
 
     def course(self, case: Case, rng: random.Random) -> Course:
         """Decide about a draft. Deterministic for a given `rng` and the same knowledge."""
