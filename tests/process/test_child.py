@@ -149,10 +149,11 @@ def test_offers_do_not_wait_for_a_child_that_does_not_read() -> None:
 
 
 def test_an_offer_to_a_dead_child_is_lost() -> None:
-    child = Conversation(["true"])
+    child = Conversation(["sleep", "60"])
     child.kill()
+    assert child.read_line() is None
     assert child.offer(b"x")
-    assert child.end() == 0
+    assert child.end() == -signal.SIGKILL
 
 
 def test_another_thread_ends_the_wait_for_an_answer() -> None:
