@@ -364,7 +364,7 @@ class _Coordinator:
             stored = self.store.settle(answer.identifier, told_apart)
             if stored is None:
                 self._learn_variant(triaged)
-            else:
+            elif stored.status != "pending":  # the finding that it duplicates is gone meanwhile, if it is
                 stored = self._entered(stored)
             if stored is None or stored.status == "known":
                 self._count({"known_us": answer.cpu_us})

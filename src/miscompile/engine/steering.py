@@ -94,7 +94,7 @@ def with_variant(owner: Stored, merged: Stored) -> Stored:
     """
     facts, fresh = owner.finding.facts, merged.finding.facts.get("predicate")
     known = [facts.get("predicate"), *facts.get(VARIANTS, ())]
-    if merged.status not in ("confirmed", "known") or fresh is None or fresh in known or len(known) > MOST_VARIANTS:
+    if merged.status == "unconfirmed" or fresh is None or fresh in known or len(known) > MOST_VARIANTS:
         return owner
     facts = {**facts, VARIANTS: [*facts.get(VARIANTS, ()), fresh]}
     return replace(owner, finding=replace(owner.finding, facts=facts))

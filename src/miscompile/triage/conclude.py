@@ -79,19 +79,33 @@ class Concluded:
     slippages: tuple[Stored, ...] = ()
 
 
-def triage(stored: Stored, settings: TriageSettings, pool: Pool, budget: Budget) -> Concluded:
+IsDuplicate = Callable[[Stored], bool]
+"""Tells whether a reduced finding with its final signature and its predicate is a duplicate of a triaged one."""
+
+
+def never(stored: Stored) -> bool:
+    """Take every finding for a bug of its own."""
+    del stored
+    return False
+
+
+def triage(
+    stored: Stored, settings: TriageSettings, pool: Pool, budget: Budget, is_duplicate: IsDuplicate = never
+) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
 
-    Raises SpecError when the finding names an oracle or a transform that is not installed.
+    A finding for which `is_duplicate` holds comes back reduced, with its predicate, without a script and still
+    pending: the store merges it into the finding that it duplicates. Raises SpecError when the finding names an oracle
+    or a transform that is not installed.
     """
-    return _Triage(stored, settings, pool).conclude(budget)
+    return _Triage(stored, settings, pool, is_duplicate).conclude(budget)
 
 
 class _Triage:
     """The triage of one finding, from pending to its report."""
 
-    def __init__(self, stored: Stored, settings: TriageSettings, pool: Pool) -> None:
-        self.stored, self.settings, self.pool = stored, settings, pool
+    def __init__(self, stored: Stored, settings: TriageSettings, pool: Pool, is_duplicate: IsDuplicate) -> None:
+        self.stored, self.settings, self.pool, self.is_duplicate = stored, settings, pool, is_duplicate
         self.target = stored.finding.property.target
         self.about: About = parse_target(self.target).about
         self.seed = settings.seed
@@ -223,13 +237,19 @@ class _Triage:
             return self._report_library(original, held, reduced, guilty, final)
         evidence = final.verdict.evidence
         signature = signature_of(evidence, final.faulty, guilty, model_of(reduced.case))
+        vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
+        valid = reduced.defined and (vote is None or vote.vote == "accepted")
+        predicate = self._predicate(original, reduced.case, held, final, guilty) if valid else {}
+        if predicate:
+            told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
+            if self.is_duplicate(told):
+                return replace(told, status="pending")
         script = write_script(
             reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
             expected=_expected(final),
         )  # fmt: skip
         shown = self._run_script(script)
         facts = self._facts(original, evidence, reduced, shown)
-        vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
         if isinstance(held, BuildPair):
@@ -237,9 +257,9 @@ class _Triage:
             facts |= {"resisted": healing} if healing else {}
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
-        sound = confirmed(shown) and reduced.defined and (vote is None or vote.vote == "accepted")
+        sound = valid and confirmed(shown)
         if sound:
-            facts |= self._needed(script) | self._predicate(original, reduced.case, held, final, guilty)
+            facts |= self._needed(script) | predicate
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
     def _predicate(

@@ -2,7 +2,8 @@
 
 Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one
 the identifier of a finding in OUT/findings. The worker writes the finding once, when it is done, and answers with one
-JSON line. Slippages are written as pending findings before they are named in the answer.
+JSON line. It reads the index of OUT to see whether a reduced finding is a duplicate. Slippages are written as pending
+findings before they are named in the answer.
 """
 
 import json
@@ -18,8 +19,10 @@ from miscompile.base.rng import stream
 from miscompile.core.pool import Pool
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.findings.store import Store
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.conclude import Concluded, triage
+from miscompile.triage.predicate import told_apart
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
 
@@ -52,10 +55,23 @@ def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, An
     return {**answer, "cpu_us": round(1e6 * spent)}
 
 
+def _is_duplicate(settings: TriageSettings, told: Stored) -> bool:
+    """Tell whether the store will merge a finding into a triaged one, so that it needs no script of its own."""
+    with Store.open(settings.out, create=False) as store:
+        owner = store.with_signature(told.finding.property.signature)
+        apart = None if owner is None else told_apart(told, owner)
+        if apart is not None:
+            owner = store.with_signature(apart)
+    if owner is None or owner.finding.identifier == told.finding.identifier:
+        return False
+    return owner.status in ("confirmed", "known")
+
+
 def _examined(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
-        done: Concluded = triage(stored, settings, pool, Budget(expired=_deadline(stored, settings, pool)))
+        budget = Budget(expired=_deadline(stored, settings, pool))
+        done: Concluded = triage(stored, settings, pool, budget, lambda told: _is_duplicate(settings, told))
         slippages = [one for one in done.slippages if not folder.place(settings.out, one.finding.identifier).exists()]
         for one in (*slippages, done.stored):
             folder.save(settings.out, one)

@@ -98,6 +98,7 @@ def _work(orders: ShardOrders, place: Path, speaker: _Speaker) -> None:
     plan = replace(orders.plan, out=place, ledger=None, number=1)  # the head keeps the ledger
     for target in plan.targets:
         prepare(target, lambda text: speaker.send({"notice": text}), install=orders.install)
+    place.mkdir()
     for identifier, parcel in orders.known.items():
         folder.save(place, unpack(parcel, identifier))
     try:
