@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from miscompile.base.errors import MiscompileError
+from miscompile.base.errors import MiscompileError, StoreError
 from miscompile.base.rng import stream
 from miscompile.core.pool import Pool
 from miscompile.findings import folder
@@ -57,11 +57,14 @@ def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, An
 
 def _is_duplicate(settings: TriageSettings, told: Stored) -> bool:
     """Tell whether the store will merge a finding into a triaged one, so that it needs no script of its own."""
-    with Store.open(settings.out, create=False) as store:
-        owner = store.with_signature(told.finding.property.signature)
-        apart = None if owner is None else told_apart(told, owner)
-        if apart is not None:
-            owner = store.with_signature(apart)
+    try:
+        with Store.open(settings.out, create=False) as store:
+            owner = store.with_signature(told.finding.property.signature)
+            apart = None if owner is None else told_apart(told, owner)
+            if apart is not None:
+                owner = store.with_signature(apart)
+    except StoreError:
+        return False  # without an index nothing is known; whoever merges findings mends it
     if owner is None or owner.finding.identifier == told.finding.identifier:
         return False
     return owner.status in ("confirmed", "known")
