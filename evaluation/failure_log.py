@@ -151,7 +151,7 @@ def _triaged(
                     bucket = waiting.pop(answer.identifier)
                     problems += [answer.problem] if answer.problem else []
                     stored = folder.load(out, answer.identifier)
-                    if stored.status in ("confirmed", "known"):
+                    if answer.duplicate or stored.status in ("confirmed", "known"):
                         signature = str(stored.finding.property.signature)
                         found += [replace(failure, signature=signature) for failure in bucket.failures]
                     elif bucket.sightings:

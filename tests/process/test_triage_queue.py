@@ -118,7 +118,7 @@ def test_a_duplicate_of_a_triaged_finding_needs_no_script(tmp_path: Path) -> Non
             for test in range(2):
                 put(tmp_path, queue, pending(test))
                 (answer,) = wait(queue, 1)
-                assert answer.problem == ""
+                assert (answer.problem, answer.duplicate) == ("", test == 1)
                 states.append(folder.load(tmp_path, answer.identifier))
                 merged = store.settle(answer.identifier, told_apart) is None
         finally:

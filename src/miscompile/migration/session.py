@@ -142,14 +142,13 @@ class MigrationSession:
                     if answer.problem:
                         self._tell(Notice(answer.problem))
                         continue
-                    self._settle(store, known, answer.identifier)
+                    confirmed = self._settle(store, known, answer.identifier)
                     for name in answer.slippages:
                         slippage = store.load(name)
                         if store.register(record_of(slippage), slippage.finding.property.signature):
                             waiting[name] = iter(())
                             queue.submit(name)
-                    stored = folder.load(plan.out, answer.identifier)
-                    other = next(others, None) if stored.status == "unconfirmed" else None
+                    other = None if confirmed else next(others, None)
                     if other is not None and store.add_pending(other):
                         waiting[other.finding.identifier] = others
                         queue.submit(other.finding.identifier)
@@ -160,13 +159,17 @@ class MigrationSession:
         finally:
             queue.close()
 
-    def _settle(self, store: Store, known: KnownBugs, identifier: str) -> None:
-        """Enter the new state that a triage worker has written in store and ledger, and inform the listeners."""
+    def _settle(self, store: Store, known: KnownBugs, identifier: str) -> bool:
+        """Enter the new state that a triage worker has written in store and ledger, and inform the listeners.
+
+        Returns False for an unconfirmed finding.
+        """
         stored = store.settle(identifier)
         if stored is not None and (fresh := known.enter(stored)) != stored:
             stored = fresh if store.update(fresh) else None
         if stored is not None and stored.status in ("confirmed", "known"):
             self._tell(Found(stored.finding, stored.status == "confirmed"))
+        return stored is None or stored.status != "unconfirmed"
 
     def _others(self, first: Stored) -> Iterator[Stored]:
         """Yield findings like `first` of other tests with the same bug, up to the plan's number of tries.

@@ -36,7 +36,8 @@ class TriageAnswer:
 
     `slippages` are the identifiers of other violations that the reduction met; their folders lie beside it. `died` is
     the exit status of the worker, if the finding killed it time and again: not when the system or a person killed it,
-    which says nothing about the finding. `cpu_us` is the CPU time of the worker, the compilers and the scripts, in
+    which says nothing about the finding. A `duplicate` of a triaged finding stays pending, reduced and without a
+    script, until the store merges both. `cpu_us` is the CPU time of the worker, the compilers and the scripts, in
     microseconds.
     """
 
@@ -44,6 +45,7 @@ class TriageAnswer:
     slippages: tuple[str, ...] = ()
     problem: str = ""
     died: int | None = None
+    duplicate: bool = False
     cpu_us: int = 0
 
 
@@ -126,7 +128,11 @@ class TriageQueue:
             problem = f"triage of {identifier} died {tries} times (status {status}); it is kept as it was found"
             return TriageAnswer(identifier, problem=problem, died=status)
         return TriageAnswer(
-            identifier, tuple(said.get("slippages", ())), said.get("problem", ""), cpu_us=said.get("cpu_us", 0)
+            identifier,
+            tuple(said.get("slippages", ())),
+            said.get("problem", ""),
+            duplicate=said.get("duplicate", False),
+            cpu_us=said.get("cpu_us", 0),
         )
 
 

@@ -82,7 +82,7 @@ def _examined(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str
         return {"problem": f"triage of {identifier}: {error}"}
     except Exception as error:  # noqa: BLE001 - an error in one finding must not stop the triage of others
         return {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
-    return {"slippages": [one.finding.identifier for one in slippages]}
+    return {"slippages": [one.finding.identifier for one in slippages], "duplicate": done.stored.status == "pending"}
 
 
 def main() -> int:
