@@ -57,7 +57,7 @@ def inlined(script: str, modules: Sequence[str], imports: Sequence[str]) -> Inli
     """
     own, offered = ast.parse(script), ast.parse("\n".join(imports)).body
     tables: _Tables = {"": _by_name(definition for line in offered for definition in _imported(line, 0))}
-    tables |= {module: _by_name(_definitions(module, number)) for number, module in enumerate(modules, 1)}
+    tables |= {module: _table(module, number) for number, module in enumerate(modules, 1)}
     chosen, left = dict[tuple[str, str], list[_Definition]](), [("", name) for name in _names(own)]
     while left:
         module, name = left.pop()
@@ -74,7 +74,12 @@ def inlined(script: str, modules: Sequence[str], imports: Sequence[str]) -> Inli
 
 def defined(modules: Sequence[str]) -> frozenset[str]:
     """Return all names that `modules` define at their top level, which a script should not use for anything else."""
-    return frozenset(part.name for number, module in enumerate(modules, 1) for part in _definitions(module, number))
+    return frozenset(name for number, module in enumerate(modules, 1) for name in _table(module, number))
+
+
+@cache
+def _table(module: str, number: int) -> dict[str, list[_Definition]]:
+    return _by_name(_definitions(module, number))
 
 
 def _by_name(definitions: Iterable[_Definition]) -> dict[str, list[_Definition]]:

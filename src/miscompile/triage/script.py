@@ -31,11 +31,11 @@ The filter `literal` writes a string or a sequence of strings as Python source.
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from miscompile.base.errors import ModelError, UsageError
 from miscompile.codegen.layout import array, assign, call
@@ -127,15 +127,21 @@ def write_script(
         "versions_shown": lines.versions,
         "setup": lines.setup,
     }
+    for name in ("prelude", "run"):
+        values[name] = _template(getattr(lines, name)).render(values).strip("\n")
+    skeleton = _template(TEMPLATE)
+    return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
+
+
+@cache
+def _template(text: str) -> Template:
+    """Compile a template once, because that takes longer than all else about a script."""
     environment = Environment(
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["literal"] = lambda value: literal(value if isinstance(value, str) else list(value))
     environment.filters["through"] = _through
-    for name in ("prelude", "run"):
-        values[name] = environment.from_string(getattr(lines, name)).render(values).strip("\n")
-    skeleton = environment.from_string(TEMPLATE)
-    return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
+    return environment.from_string(text)
 
 
 def _through(value: object, path: str) -> str:

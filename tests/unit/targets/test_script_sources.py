@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -72,8 +73,9 @@ def front_scripts(target: str) -> Iterator[str]:
     yield write_front_script(instance, target, failure, {})
 
 
-def scripts_of(target: str) -> Iterator[str]:
-    return front_scripts(target) if target in FRONTS else scripts(target)
+@cache
+def scripts_of(target: str) -> tuple[str, ...]:
+    return tuple(front_scripts(target) if target in FRONTS else scripts(target))
 
 
 LOWERED = tuple(name for name in RUNNERS if (ROOT / name / "lowering").is_dir())
