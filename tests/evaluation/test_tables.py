@@ -83,6 +83,7 @@ def test_the_cost_of_every_order() -> None:
     assert list(row) == ["opera", "operators", "parameters", "random", "fast", "total", "additional", "first-come"]
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_passes_on_the_extreme_programs() -> None:
     found = figures("polyjuice-sequences", "--targets", "toy", "--graphs", "4", "--nodes", "5")

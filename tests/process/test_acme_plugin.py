@@ -13,7 +13,7 @@ import pytest
 
 from miscompile.findings.folder import Stored, identifiers, load
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]  # an environment is made, with the package in it
 
 PACKAGE = Path(__file__).parents[2] / "examples" / "acme_compiler"
 

@@ -51,6 +51,7 @@ def migrate(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
 
 
+@pytest.mark.slow
 def test_a_planted_bug_is_found_confirmed_and_kept(tmp_path: Path) -> None:
     words = ("--to", "toy{bugs=bool_or_as_add+checked_gather}", "--instances", str(archive(tmp_path)), "--out", "out")
     done = migrate(tmp_path, *words, "--json")

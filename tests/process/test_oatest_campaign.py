@@ -41,6 +41,7 @@ def test_a_campaign_finds_planted_bugs_and_counts_what_fired(tmp_path: Path, sta
     assert fired == {one: count for (kind, one), count in counted.items() if kind == "fired"}
 
 
+@pytest.mark.slow
 def test_passes_can_be_measured_without_a_campaign() -> None:
     shown = run("passes", "toy", "--programs", "40", "--json")
     assert shown.returncode == 0, shown.stderr

@@ -68,6 +68,7 @@ def test_a_folder_without_usable_models_ends_at_once(tmp_path: Path, start: Star
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_check_tests_the_model_and_its_slices(tmp_path: Path, cache: Path) -> None:
     place, out = models(tmp_path / "models"), tmp_path / "out"
     words = ["check", str(place / "gate.onnx"), "--target", "toy", "--tests", "40", "--seed", "1", "--json"]

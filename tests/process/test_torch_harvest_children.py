@@ -61,6 +61,7 @@ def test_one_that_does_not_come_to_its_end(tmp_path: Path, text: str, ending: st
     assert harvested.instances == [ONE]
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     sleeper = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
     text = f"{BEGIN}{sleeper}open('pid', 'w').write(str(p.pid))\n{RAN}time.sleep(600)"

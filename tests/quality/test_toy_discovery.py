@@ -60,10 +60,13 @@ DEAR = {
     "abort_reflect_pad",
     "arg_min_of_neg_overflow",
     "batch_norm_epsilon",
+    "cse_ignores_attributes",
     "fusion_drops_inner_output",
     "hang_concat_same",
+    "memory_expand",
     "mod_as_bit_mask",
     "pad_conv_mode",
+    "signed_div_as_shift",
 }
 """Those of them that take longest to find and reduce."""
 

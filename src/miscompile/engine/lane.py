@@ -32,6 +32,7 @@ from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.hazards import CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
+from miscompile.engine.searches import Searches
 from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, SteeredBug, Steering, steered_bug_from
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
 from miscompile.environments.resolve import versions_of
@@ -40,7 +41,8 @@ from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
-from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_stored
+from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
+from miscompile.triage.signature import signature_of
 
 AHEAD = 3
 """Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
@@ -123,6 +125,17 @@ class _Ahead:
     """CPU time of the lane so far, in microseconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """A violation that no predicate of a known bug explains; `outcome` is that of the faulty run."""
+
+    ahead: _Ahead
+    violated: Violated
+    outcome: Outcome | None
+    spent_us: int
+    """CPU time of its test, in microseconds."""
+
+
 class Lane:
     """The main loop of a lane. `out` gets the messages."""
 
@@ -139,6 +152,7 @@ class Lane:
             self.producer.prepare()
             self.producer.divide(orders.weights or self.producer.weights)
         self.hazards = Hazards()
+        self.searches = Searches[_Suspect](limited=self.plan.tests is None)
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.meter = ArmMeter(names_of(self.plan.targets), self.plan.limit_seconds)
         self.counters: Counter[str] = Counter()
@@ -168,6 +182,8 @@ class Lane:
                 self._report()
         while self._ahead:
             self._settle_next()
+        while self.searches.waiting:
+            self._leave_to_triage(self.searches.waiting.popleft())
         self._report()
         return not self.inbox.closed and (last is None or self._next < last)
 
@@ -264,19 +280,20 @@ class Lane:
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
                 self.activity.note(ahead.case.recipe, run, outcome)
         self.producer.learn(ahead.case, outcomes, seen.verdict)
-        searching = self.confirmer.pool.compiler_cpu_seconds
-        familiar = self._take(ahead, seen)
-        searched = self.confirmer.pool.compiler_cpu_seconds - searching
+        known, new = self._held_against_known(ahead, seen)
         own = ahead.spent_us + (time.thread_time_ns() - begin) // 1000
-        self.meter.note(ahead.case.recipe, ahead.runs, outcomes, own + round(1e6 * searched))
-        tested = sum(outcome.observations.cpu_seconds for outcome in outcomes)
-        spent_us = own + round(1e6 * (searched + tested))
+        self.meter.note(ahead.case.recipe, ahead.runs, outcomes, own)
+        spent_us = own + round(1e6 * sum(outcome.observations.cpu_seconds for outcome in outcomes))
         self.counters["test_us"] += spent_us
-        if familiar:
-            self.counters["known_us"] += spent_us
+        self.counters["known_us"] += spent_us * known
+        self.searches.tested_us += spent_us
+        if new is not None:
+            self._pursue(_Suspect(ahead, new, seen.faulty, spent_us))
+        if (due := self.searches.due()) is not None and not self._recognised(due.ahead, due.violated, due.outcome):
+            self._search(due)
 
-    def _take(self, ahead: _Ahead, seen: Examination) -> bool:
-        """Act on the verdict; return whether it is a violation that shows a known bug."""
+    def _held_against_known(self, ahead: _Ahead, seen: Examination) -> tuple[bool, Violated | None]:
+        """Count the verdict; return whether it is a violation that shows a known bug, and the violation if not."""
         verdict = seen.verdict
         match verdict:
             case Holds(note):
@@ -285,43 +302,72 @@ class Lane:
             case Inconclusive(reason):
                 self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
             case Violated():
-                return self._pursue(ahead, verdict, seen.faulty)
+                self.counters["violations"] += 1
+                self.meter.violation(ahead.case.recipe)
+                known = self._recognised(ahead, verdict, seen.faulty)
+                return known, None if known else verdict
             case Needs():
                 raise AssertionError("an examination never ends with Needs")
-        return False
+        return False, None
 
-    def _pursue(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> bool:
-        """Recognise a violation as a known bug, or confirm it, find its culprits, and report it if it is new.
-
-        Returns whether its bug is known.
-        """
-        self.counters["violations"] += 1
-        self.meter.violation(ahead.case.recipe)
-        target, begin = violated.evidence.faulty.target, time.thread_time_ns()
+    def _recognised(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> bool:
+        """Tell whether the predicate of a known bug explains a violation, which then is a duplicate."""
         bug = self.steering.recognise(ahead.case, violated.evidence, outcome)
-        if bug is not None:
-            self.counters["recognised"] += 1
-            self.steering.charge(target, bug.predicate.passes, 1.0)
-            self._send({"duplicate": asdict(bug.signature)})
-            return True
-        if outcome is not None and is_death(outcome):
-            self.hazards.charge(ahead.kind, SEARCH_COST)
-        confirmed = self.confirmer.investigate(ahead.case, violated.evidence, outcome)
-        self.counters["search_us"] += (time.thread_time_ns() - begin) // 1000
+        if bug is None:
+            return False
+        self.counters["recognised"] += 1
+        self.steering.charge(violated.evidence.faulty.target, bug.predicate.passes, 1.0)
+        self._send({"duplicate": asdict(bug.signature)})
+        return True
+
+    def _pursue(self, suspect: _Suspect) -> None:
+        """Search for the culprits of a violation now, or later if searches have had their share of the time."""
+        if suspect.outcome is not None and is_death(suspect.outcome):
+            self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
+        if self.searches.allowed:
+            self._search(suspect)
+            return
+        self.counters["searches postponed"] += 1
+        oldest = self.searches.postpone(suspect)
+        if oldest is not None:
+            self._leave_to_triage(oldest)
+
+    def _search(self, suspect: _Suspect) -> None:
+        """Confirm a violation and find its culprits; report it if it is new."""
+        begin, compiling = time.thread_time_ns(), self.confirmer.pool.compiler_cpu_seconds
+        ahead, evidence = suspect.ahead, suspect.violated.evidence
+        confirmed = self.confirmer.investigate(ahead.case, evidence, suspect.outcome)
+        own = (time.thread_time_ns() - begin) // 1000
+        spent = own + round(1e6 * (self.confirmer.pool.compiler_cpu_seconds - compiling))
+        self.counters["search_us"] += own
+        self.counters["test_us"] += spent
+        self.meter.cost(ahead.case.recipe, spent)
+        self.searches.searched_us += spent
         if confirmed is None:
             self.counters["unstable"] += 1
-            return False
-        self.steering.charge(target, confirmed.signature.culprits, SEARCH_COST)
+            return
+        self.steering.charge(evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
+        if not self._report_if_new(ahead, confirmed, attributed=True):
+            self.counters["known_us"] += spent + suspect.spent_us
+
+    def _leave_to_triage(self, suspect: _Suspect) -> None:
+        """Report a violation whose culprits nobody has searched for; triage does so."""
+        evidence, case = suspect.violated.evidence, suspect.ahead.case
+        signature = signature_of(evidence, suspect.outcome, (), model_of(case))
+        self._report_if_new(suspect.ahead, ConfirmedViolation(evidence, signature), attributed=False)
+
+    def _report_if_new(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})
-            return True
-        self._report_finding(ahead, confirmed, unexplained=unexplained)
-        return False
+            return False
+        facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}
+        self._report_finding(ahead, confirmed, {name: True for name, holds in facts.items() if holds})
+        return True
 
-    def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, unexplained: bool) -> None:
+    def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
         stored = to_stored(
             confirmed.evidence,
             confirmed.signature,
@@ -329,13 +375,13 @@ class Lane:
             self._versions(confirmed),
             self.confirmer.context,
             test=ahead.index,
-            **{ATTRIBUTED: True, **({UNEXPLAINED: True} if unexplained else {})},
+            **facts,
         )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
             folder.save(self.plan.out, stored)
         record, signature = asdict(record_of(stored)), asdict(confirmed.signature)
         arm = ahead.case.recipe.get(ARM, "")
-        self._send({"finding": record, "signature": signature, "unexplained": unexplained, "arm": arm})
+        self._send({"finding": record, "signature": signature, "unexplained": UNEXPLAINED in facts, "arm": arm})
 
     def _versions(self, confirmed: ConfirmedViolation) -> dict[str, str]:
         """Return the versions of the compilers in a violation, those of the faulty one first."""

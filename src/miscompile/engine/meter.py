@@ -41,6 +41,11 @@ class ArmMeter:
                 self._watch(arm, self.names[run.target], sorted(took.passes))
         self._add(arm, ArmYield(tests=1, cpu_us=spent_us + round(1e6 * seconds)))
 
+    def cost(self, recipe: Mapping[str, Any], spent_us: int) -> None:
+        """Charge CPU time, in microseconds, to the arm that `recipe` names."""
+        if ARM in recipe:
+            self._add(recipe[ARM], ArmYield(cpu_us=spent_us))
+
     def violation(self, recipe: Mapping[str, Any]) -> None:
         """Count a violation of the arm that `recipe` names."""
         if ARM in recipe:

@@ -33,7 +33,7 @@ from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
-from miscompile.targets.known import known
+from miscompile.targets.known import KnownBug, known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.attribution import (
     ATTRIBUTED,
@@ -248,18 +248,19 @@ class _Triage:
             reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
             expected=_expected(final),
         )  # fmt: skip
-        shown = self._run_script(script)
+        listed = self._listed(signature) is not None  # nobody will file it, so that the dearer facts are left out
+        shown = self._run_script(script, 1 if listed else 3)
         facts = self._facts(original, evidence, reduced, shown)
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
-        if isinstance(held, BuildPair):
+        if isinstance(held, BuildPair) and not listed:
             healing = resisted(reduced.case, held, evidence.kind, self.pool, stream(self.seed, "resist"))
             facts |= {"resisted": healing} if healing else {}
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = valid and confirmed(shown)
         if sound:
-            facts |= self._needed(script) | predicate
+            facts |= predicate if listed else self._needed(script) | predicate
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
     def _predicate(
@@ -320,12 +321,16 @@ class _Triage:
         *,
         sound: bool,
     ) -> Stored:
-        bug = known(self.about.name, parse_target(self.target).via).bug(str(signature))
+        bug = self._listed(signature)
         told = {**facts, **({"known": {"link": bug.link, "note": bug.note}} if bug is not None else {})}
         status: FindingStatus = "unconfirmed" if not sound else "known" if bug else "confirmed"
         held = Property(self.stored.finding.property.oracle, self.target, signature)
         finding = Finding(self.stored.finding.identifier, held, case, evidence.message, told)
         return Stored(finding, status, original, self.stored.versions, script)
+
+    def _listed(self, signature: Signature) -> KnownBug | None:
+        """Return the bug of this signature in the target's `known.toml`, None for any other one."""
+        return known(self.about.name, parse_target(self.target).via).bug(str(signature))
 
     def _findings_of(self, slippages: Sequence[Slippage]) -> tuple[Stored, ...]:
         """Make findings of the slippages, but none of the slippages of a slippage, so that they cannot multiply."""

@@ -39,6 +39,7 @@ def test_export_writes_a_suite_of_the_chosen_instances(tmp_path: Path) -> None:
     assert (refused.exit_code, "takes no ONNX models" in refused.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_support_writes_tables_that_can_be_compared(tmp_path: Path) -> None:
     for level in ("off", "full"):

@@ -64,6 +64,7 @@ def test_the_layout_is_onnx_s(tmp_path: Path) -> None:
     assert listed["tests"][0]["operator"] == "Relu"
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_pytest_runs_it_and_sees_what_is_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "suite"

@@ -92,6 +92,7 @@ def expanded(model: Model, form: Expand = WHOLE) -> Model | None:
         return None
 
 
+@pytest.mark.slow
 def test_bodies_of_all_node_cases_agree_with_the_operators() -> None:
     compared, left, lacked = Counter[str](), Counter[str](), set[str]()
     for name, case, model in cases():

@@ -62,9 +62,6 @@ FORMS: Mapping[str, tuple[Callable[[int], Placed], int]] = {
 }
 """Forms, each with the least number of models that must be changed and must run."""
 
-DEAR = {"constness", "overridable", "wrap if", "wrap if computed", "wrap loop", "wrap loop computed", "wrap scan"}
-"""Those that take longest. `overridable` makes the changes of `constness` and more, `wrap any` wraps in every way."""
-
 MOVED = ("float16", "bfloat16")
 LOOSE = {"wrap scan", "wrap any", "wrap if", "wrap if computed", "wrap loop", "wrap loop computed", "overridable"}
 """Forms after which kernels may add in another order: a nested Scan may be among the wrappings."""
@@ -111,13 +108,13 @@ def trusted(sample: Sample, name: str) -> bool:
     return sample.target == "onnxruntime" or not name.startswith(("wrap", "expand", "kept"))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in FORMS]
-)
-def test_changed_models_are_valid_and_give_the_same(name: str) -> None:
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", FORMS)
+def test_changed_models_are_valid_and_give_the_same(name: str, step: int) -> None:
+    """Every model takes minutes, so that the quick test takes one of six."""
     make, least = FORMS[name]
     changed = exactly = refused = 0
-    for sample in samples():
+    for sample in samples()[::step]:
         if not trusted(sample, name):
             continue
         form = make(sample.number)
@@ -138,8 +135,8 @@ def test_changed_models_are_valid_and_give_the_same(name: str) -> None:
         assert holds(sample, results, loosely=name in LOOSE), where
         changed += 1
         exactly += same(results, sample.results)
-    assert changed >= least
-    assert exactly >= 0.97 * changed
+    assert changed >= least // (1 if step == 1 else 3 * step)
+    assert changed - exactly <= max(2, 0.03 * changed)
     assert refused < 5
 
 

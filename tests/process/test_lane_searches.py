@@ -1,0 +1,58 @@
+"""A lane whose searches for culprits have had their share of the time leaves violations to triage."""
+
+import io
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from miscompile.engine import searches
+from miscompile.engine.lane import Inbox, Lane, Orders
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool, oracle_context
+from miscompile.findings import folder
+from miscompile.ops.support import Support
+from miscompile.triage.attribution import ATTRIBUTED, Confirmer
+
+pytestmark = pytest.mark.process
+
+TARGET = "toy{bugs=sub_commutes+sub_self_dtype}"
+
+
+class OpenInbox:
+    """Says nothing, and never ends the lane."""
+
+    closed = False
+
+    def lines(self) -> list[str]:
+        return []
+
+
+def found(place: Path, tests: int) -> list[bool]:
+    """Run a lane over so many cases; tell for each pending finding whether its culprits were searched for."""
+    plan, out = Plan(TARGET, out=place, producers=("strict{nodes=12}",), opset=21), io.StringIO()
+    orders = Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=tests)
+    with make_pool(plan, 2) as pool, make_pool(plan) as second:
+        confirmer = Confirmer(second, oracle_context(plan), plan.seed)
+        Lane(orders, pool, confirmer, cast("Inbox", OpenInbox()), out).run()
+    messages = [json.loads(line) for line in out.getvalue().splitlines()]
+    names = [message["finding"]["identifier"] for message in messages if "finding" in message]
+    facts = [folder.load(place, name).finding.facts for name in names]
+    postponed = sum(message.get("counters", {}).get("searches postponed", 0) for message in messages)
+    assert bool(postponed) != all(ATTRIBUTED in one for one in facts)
+    return [ATTRIBUTED in one for one in facts]
+
+
+def test_culprits_are_searched_for_at_once_as_long_as_there_is_time(tmp_path: Path) -> None:
+    attributed = found(tmp_path, 120)
+    assert attributed
+    assert all(attributed)
+
+
+def test_violations_that_wait_at_the_end_are_left_to_triage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searches, "HEADSTART_US", -1)
+    monkeypatch.setattr(searches, "SHARE", 0.0)
+    attributed = found(tmp_path, 120)
+    assert attributed
+    assert not any(attributed)
