@@ -240,7 +240,7 @@ class _Triage:
         vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
         valid = reduced.defined and (vote is None or vote.vote == "accepted")
         predicate = self._predicate(original, reduced.case, held, final, guilty) if valid else {}
-        if predicate:
+        if valid:
             told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
             if self.is_duplicate(told):
                 return replace(told, status="pending")

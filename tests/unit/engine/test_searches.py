@@ -7,9 +7,8 @@ from miscompile.engine.searches import HEADSTART_US, MOST_WAITING, SHARE, Search
 
 
 def test_searches_that_took_their_share_wait_until_tests_have_had_theirs() -> None:
-    searches = Searches[str](limited=True)
-    assert searches.allowed
-    searches.searched_us = HEADSTART_US + 1
+    assert Searches[str](limited=True, searched_us=HEADSTART_US).allowed
+    searches = Searches[str](limited=True, searched_us=HEADSTART_US + 1)
     assert not searches.allowed
     assert searches.postpone("first") is None
     assert searches.due() is None
