@@ -358,7 +358,7 @@ class Lane:
 
     def _report_if_new(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
-        unexplained = self.steering.may_be_another(confirmed.signature, rng)
+        unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})

@@ -48,6 +48,9 @@ MOST_VARIANTS = 16
 LEAST_ASKED = 1 / 16
 """Least share of the unrecognised violations with the signature of a known bug that are triaged."""
 
+ALIKE = 1 / 8
+"""Share of the violations of programs with a known bug's operators that are triaged, beside the share above."""
+
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
 
@@ -134,15 +137,21 @@ class Steering:
                 return bug
         return None
 
-    def may_be_another(self, signature: Signature, rng: random.Random) -> bool:
+    def may_be_another(self, case: Case, signature: Signature, rng: random.Random) -> bool:
         """Tell whether triage should decide if an unrecognised violation is another bug than the known one.
 
         Both have this signature. With each predicate that the known bug has gained, because triage merged such a
-        violation into it, the next one is half as likely to be asked about. Without culprits the signature is a
-        message, which is final.
+        violation into it, the next one is half as likely to be asked about. A program with all operators of the known
+        bug is one eighth as likely as others, because two bugs of one signature differ in their operators. Without
+        culprits the signature is a message, which is final.
         """
-        known = sum(bug.signature == signature for bug in self.known)
-        return bool(signature.culprits) and known > 0 and rng.random() < max(0.5 ** (known - 1), LEAST_ASKED)
+        known = [bug for bug in self.known if bug.signature == signature]
+        if not signature.culprits or not known:
+            return False
+        chance = max(0.5 ** (len(known) - 1), LEAST_ASKED)
+        if any(all(operator in case.program.payload for operator in bug.operators) for bug in known):
+            chance *= ALIKE
+        return rng.random() < chance
 
     def course(self, case: Case, rng: random.Random) -> Course:
         """Decide about a draft. Deterministic for a given `rng` and the same knowledge."""

@@ -11,6 +11,7 @@ from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.engine.steering import (
+    ALIKE,
     LEAST_ASKED,
     LEAST_TESTS,
     MOST_VARIANTS,
@@ -111,7 +112,7 @@ def test_switched_off_nothing_is_steered_but_bugs_are_recognised() -> None:
     found = Evidence("wrong", "exact", "m", Run(program, "toy", Build("full")), Run(program, "toy", Build("off")), "a")
     assert steered.recognise(program, found, None) == BUG
     assert steered.recognise(case("Add"), found, None) is None
-    assert steered.may_be_another(BUG.signature, random.Random(1))
+    assert steered.may_be_another(case("Add"), BUG.signature, random.Random(1))
 
 
 def test_knowledge_is_sent_as_json_and_learned_once() -> None:
@@ -121,9 +122,10 @@ def test_knowledge_is_sent_as_json_and_learned_once() -> None:
 
 
 def test_triage_is_asked_less_and_less_whether_a_violation_is_another_bug() -> None:
-    def asked(*known: SteeredBug) -> float:
-        held = steering(*known)
-        return sum(held.may_be_another(BUG.signature, random.Random(number)) for number in range(2000)) / 2000
+    def asked(*known: SteeredBug, operator: str = "Add") -> float:
+        held, program = steering(*known), case(operator)
+        asked = (held.may_be_another(program, BUG.signature, random.Random(number)) for number in range(2000))
+        return sum(asked) / 2000
 
     variants = [replace(BUG, predicate=replace(BUG.predicate, message=str(number))) for number in range(10)]
     assert asked() == 0
@@ -131,8 +133,9 @@ def test_triage_is_asked_less_and_less_whether_a_violation_is_another_bug() -> N
     assert asked(BUG, *variants[:1]) == pytest.approx(0.5, abs=0.04)
     assert asked(BUG, *variants[:2]) == pytest.approx(0.25, abs=0.04)
     assert asked(BUG, *variants) == pytest.approx(LEAST_ASKED, abs=0.02)
+    assert asked(BUG, operator="Sub") == pytest.approx(ALIKE, abs=0.03)
     message = replace(BUG, signature=replace(BUG.signature, culprits=(), text="as functions: refused"))
-    assert not steering(message).may_be_another(message.signature, random.Random(1))
+    assert not steering(message).may_be_another(case("Add"), message.signature, random.Random(1))
 
 
 def triaged(predicate: BugPredicate, status: FindingStatus = "confirmed") -> Stored:
