@@ -86,6 +86,7 @@ class Control:
     """The shared memory that the preloaded library reads, None without a C compiler."""
 
     place: Path
+    cache: Path
     library: Path | None = None
 
     def build(self) -> None:
@@ -102,7 +103,7 @@ class Control:
 
     def environment(self) -> dict[str, str]:
         """Return the variables of the campaign."""
-        base = {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache"), "COLUMNS": "400"}
+        base = {**os.environ, "XDG_CACHE_HOME": str(self.cache), "COLUMNS": "400"}
         preload = {} if self.library is None else {"LD_PRELOAD": str(self.library)}
         return base | preload | {"FAULTS_CONTROL": str(self.place / "control")}
 
@@ -128,7 +129,7 @@ class Campaign:
     reader: threading.Thread | None = None
     tests: int = 0
 
-    def start(self) -> None:
+    def start(self, seconds: float = 240) -> None:
         """Start or resume, and wait for tests."""
         words = ["--resume"] if self.out.exists() else ["--seed", str(self.seed)]
         self.said.clear()
@@ -142,7 +143,7 @@ class Campaign:
         )
         self.reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
         self.reader.start()
-        self.progress(240)  # the first start asks the target what it takes
+        self.progress(seconds)
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stderr is not None
@@ -518,13 +519,20 @@ def injected(rows: dict[str, Row], campaign: Campaign, kind: str, rng: random.Ra
     return True
 
 
-def play(faults: int, kinds: list[str], seed: int, each: int, place: Path, until: float) -> dict[str, Row]:
+def fill_cache(place: Path, cache: Path) -> None:
+    """Start a campaign and stop it: the first one on a machine asks the target what it takes, and harvests seeds."""
+    campaign = Campaign(place / "first", Control(place, cache), 0)
+    campaign.start(1200)
+    campaign.stop()
+
+
+def play(control: Control, faults: int, kinds: list[str], seed: int, each: int, until: float) -> dict[str, Row]:
     """Inject so many faults, `each` into one campaign; every kind comes once before any comes twice.
 
     Stop at the monotonic time `until`.
     """
     rng, rows, queue = random.Random(seed), dict[str, Row](), list[str]()
-    control = Control(place)
+    place = control.place
     control.build()
     campaign, left, number, tries = None, 0, 0, 0
     while sum(row.passed + len(row.failures) for row in rows.values()) < faults and tries < 3 * faults + 10:
@@ -559,11 +567,14 @@ def play_parallel(parallel: int, faults: int, kinds: list[str], seed: int, each:
     """
 
     def one(number: int) -> dict[str, Row]:
+        place = scratch / str(number)
+        place.mkdir()
         share = faults // parallel + (number < faults % parallel)
-        with TemporaryDirectory(prefix="miscompile-faults-") as place:
-            return play(share, kinds, seed + 1000 * number, each, Path(place), until)
+        return play(Control(place, scratch / "cache"), share, kinds, seed + 1000 * number, each, until)
 
-    with ThreadPoolExecutor(parallel) as threads:
+    with TemporaryDirectory(prefix="miscompile-faults-") as name, ThreadPoolExecutor(parallel) as threads:
+        scratch = Path(name)
+        fill_cache(scratch, scratch / "cache")
         return merged(threads.map(one, range(parallel)))
 
 
