@@ -31,8 +31,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -300,9 +301,12 @@ def pausing(who: Callable[[Campaign], list[psutil.Process]], seconds: float) -> 
 
 
 def hang_worker(campaign: Campaign, rng: random.Random) -> None:
-    """Stop a worker for good: the pool must replace it."""
+    """Stop a worker for good while it is used: the pool must replace it. Nobody notices before it is used."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        one = one_of(workers(campaign), rng)
+        before = {one.pid: one.num_ctx_switches() for one in workers(campaign)}
+        time.sleep(0.5)
+        used = [one for one in workers(campaign) if one.num_ctx_switches() != before.get(one.pid)]
+        one = one_of(used, rng)
         one.suspend()
         end = time.monotonic() + 60
         while alive(one):
@@ -561,21 +565,21 @@ def play(control: Control, faults: int, kinds: list[str], seed: int, each: int, 
 
 
 def play_parallel(parallel: int, faults: int, kinds: list[str], seed: int, each: int, until: float) -> dict[str, Row]:
-    """Call `play` in so many threads, each with its share of the faults, its seed and its folder; add up the results.
+    """Call `play` in so many processes, each with its share of the faults, its seed and its folder; add up the results.
 
     Most of the time of a fault is a wait for the campaign, so that several campaigns share the cores.
     """
-
-    def one(number: int) -> dict[str, Row]:
-        place = scratch / str(number)
-        place.mkdir()
-        share = faults // parallel + (number < faults % parallel)
-        return play(Control(place, scratch / "cache"), share, kinds, seed + 1000 * number, each, until)
-
-    with TemporaryDirectory(prefix="miscompile-faults-") as name, ThreadPoolExecutor(parallel) as threads:
+    with TemporaryDirectory(prefix="miscompile-faults-") as name:
         scratch = Path(name)
         fill_cache(scratch, scratch / "cache")
-        return merged(threads.map(one, range(parallel)))
+        with ProcessPoolExecutor(parallel, mp_context=get_context("spawn")) as processes:
+            runs = []
+            for number in range(parallel):
+                place, share = scratch / str(number), faults // parallel + (number < faults % parallel)
+                place.mkdir()
+                control = Control(place, scratch / "cache")
+                runs.append(processes.submit(play, control, share, kinds, seed + 1000 * number, each, until))
+            return merged(run.result() for run in runs)
 
 
 def merged(parts: Iterable[dict[str, Row]]) -> dict[str, Row]:

@@ -384,6 +384,15 @@ def test_fresh_workers_have_run_nothing(shared: LocalPool) -> None:
     assert value_of(shared.run([run(count=True)])[0]) == 1.0
 
 
+def test_a_stopped_worker_that_gets_no_more_work_is_killed(shared: LocalPool) -> None:
+    assert value_of(shared.run([run(1.0)])[0]) == 2.0
+    (pid,) = shared.pids()
+    os.kill(pid, signal.SIGSTOP)
+    shared.fresh()
+    assert value_of(shared.run([run(1.0)])[0]) == 2.0
+    assert until(lambda: gone(pid))
+
+
 def test_confirming_runs_alone_even_while_batches_are_pending(shared: LocalPool) -> None:
     for _ in range(4):
         shared.submit([run(count=True)])

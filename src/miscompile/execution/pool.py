@@ -196,8 +196,7 @@ class LocalPool:
     def _assign(self) -> None:
         supervisor = self._running()
         for proxy in [proxy for proxy in supervisor.proxies.values() if proxy.dispensable]:
-            supervisor.dismiss(proxy)
-            supervisor.spawn()
+            supervisor.replace_idle(proxy)
         while self._waiting:
             chosen = self._choose(supervisor, self._waiting[0].alone)
             if chosen is None:
@@ -220,5 +219,4 @@ class LocalPool:
         if chosen.inflight:
             chosen.retiring = True
             return None
-        supervisor.dismiss(chosen)
-        return supervisor.spawn()
+        return supervisor.replace_idle(chosen)

@@ -77,7 +77,14 @@ class WorkerSupervisor:
         self.counters = replace(self.counters, forks=self.counters.forks + 1)
         return proxy
 
-    def dismiss(self, proxy: WorkerProxy) -> None:
+    def replace_idle(self, proxy: WorkerProxy) -> WorkerProxy:
+        """Start another worker instead of the idle one of `proxy`, and kill that one: it may be stopped or hang."""
+        if not proxy.leaving:  # otherwise it is ending, and its process number may be another process's already
+            proxy.kill()
+        self._remove(proxy)
+        return self.spawn()
+
+    def _remove(self, proxy: WorkerProxy) -> None:
         """Remove `proxy`; its worker, if it lives, ends when it finds its channel closed."""
         del self.proxies[proxy.key]
         proxy.alive = False
@@ -177,7 +184,7 @@ class WorkerSupervisor:
             self._settle(proxy, status, memory)
         for batch in proxy.inflight:
             (self.finished if batch.complete else self.returned).append(batch)
-        self.dismiss(proxy)
+        self._remove(proxy)
 
     def _settle(self, proxy: WorkerProxy, status: int | None, memory: int) -> None:
         """Give the run in progress the outcome of the death, if it is to blame."""

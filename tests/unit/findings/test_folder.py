@@ -171,12 +171,16 @@ def test_a_kill_after_the_second_rename_keeps_the_new_state(tmp_path: Path) -> N
 
 
 def test_several_write_and_read_the_same_finding_at_once(tmp_path: Path) -> None:
-    """Lanes and the lead do; a reader sees one state or another, and nothing is left aside."""
+    """Lanes and the coordinator do; a reader sees one state or another, and nothing is left aside.
+
+    Only one thread reads: Python 3.11 may raise SystemError when two threads parse an array's header at once
+    (https://github.com/python/cpython/issues/106905).
+    """
     save(tmp_path, Stored(a_finding()))
 
     def work(number: int) -> None:
         for _ in range(20):
-            if number % 2:
+            if number:
                 save(tmp_path, Stored(a_finding()))
             else:
                 assert load(tmp_path, "wrong-1").finding.case.program.payload == b"model"
