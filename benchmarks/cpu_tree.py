@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import psutil
 
-ROLES = ("lead", "lanes", "zygotes", "workers", "triage")
-"""lead: this process; triage: its other threads, and the processes that triage starts: workers and scripts."""
+ROLES = ("coordinator", "lanes", "zygotes", "workers", "triage")
+"""coordinator: this process; triage: its other threads, and the processes that triage starts: workers and scripts."""
 
 
 def cpu_by_role() -> dict[str, float]:
@@ -14,10 +14,10 @@ def cpu_by_role() -> dict[str, float]:
     me = psutil.Process()
     found = Counter(dict.fromkeys(ROLES, 0.0))
     times = me.cpu_times()
-    found["lead"] = times.user + times.system
+    found["coordinator"] = times.user + times.system
     found["triage"] = times.children_user + times.children_system  # lanes that died are among them, which is rare
     beside = sum(thread.user_time + thread.system_time for thread in me.threads() if thread.id != me.pid)
-    found["lead"] -= beside
+    found["coordinator"] -= beside
     found["triage"] += beside
     for child in me.children():
         _add(child, "lanes" if _is_lane(child) else "triage", found)

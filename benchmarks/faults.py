@@ -178,8 +178,8 @@ class Campaign:
         """Return all its processes."""
         assert self.process is not None
         with contextlib.suppress(psutil.Error):
-            lead = psutil.Process(self.process.pid)
-            return [lead, *lead.children(recursive=True)]
+            coordinator = psutil.Process(self.process.pid)
+            return [coordinator, *coordinator.children(recursive=True)]
         return []
 
     def ended(self, codes: tuple[int, ...], family: list[psutil.Process], seconds: float = 60) -> None:
@@ -328,7 +328,7 @@ def starving(who: Callable[[Campaign], list[psutil.Process]]) -> Fault:
     return fault
 
 
-def kill_lead(campaign: Campaign, rng: random.Random) -> None:
+def kill_coordinator(campaign: Campaign, rng: random.Random) -> None:
     """Kill the coordinator: its processes must die with it, and the campaign is resumed."""
     del rng
     family = campaign.family()
@@ -476,7 +476,7 @@ FAULTS: dict[str, Fault] = {
     "SIGKILL of a zygote": killing(zygotes),
     "SIGKILL of a lane": killing(lanes),
     "SIGKILL of a triage worker": killing(triage_workers),
-    "SIGKILL of the coordinator": kill_lead,
+    "SIGKILL of the coordinator": kill_coordinator,
     "SIGTERM": ending(signal.SIGTERM),
     "SIGHUP": ending(signal.SIGHUP),
     "SIGSTOP of a lane, 1 s": pausing(lanes, 1.0),

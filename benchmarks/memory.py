@@ -1,6 +1,6 @@
-"""Resident size of the lead process, and of the lanes, over a long campaign. Run as a script.
+"""Resident size of the coordinator, and of the lanes, over a long campaign. Run as a script.
 
-The size of a lead that can run for weeks does not depend on how many tests it has seen: compare the quarters.
+The size of a coordinator that can run for weeks does not depend on how many tests it has seen: compare the quarters.
 """
 
 import argparse
@@ -23,10 +23,10 @@ _COMMAND = "import sys; from miscompile.cli.main import main; sys.exit(main())"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Resident sizes in MiB, `seconds` after the first lane was seen: the lead's, and the largest lane's."""
+    """Resident sizes in MiB, `seconds` after the first lane was seen: the coordinator's, and the largest lane's."""
 
     seconds: float
-    lead: float
+    coordinator: float
     lane: float
 
 
@@ -46,12 +46,12 @@ class Quarters:
 
 def watch(process: "subprocess.Popen[bytes]", every: float) -> list[Sample]:
     """Sample while `process` has lanes: imports before them and triage after them are not the campaign."""
-    lead, samples, started = psutil.Process(process.pid), list[Sample](), 0.0
+    coordinator, samples, started = psutil.Process(process.pid), list[Sample](), 0.0
     while process.poll() is None:
-        lanes = [size for child in _children(lead) if (size := _lane_size(child))]
+        lanes = [size for child in _children(coordinator) if (size := _lane_size(child))]
         if lanes:
             started = started or time.monotonic()
-            samples.append(Sample(time.monotonic() - started, lead.memory_info().rss / _MIB, max(lanes) / _MIB))
+            samples.append(Sample(time.monotonic() - started, coordinator.memory_info().rss / _MIB, max(lanes) / _MIB))
         elif samples:
             break
         time.sleep(every)
@@ -110,15 +110,22 @@ def main() -> None:
     given = options()
     with TemporaryDirectory() as name:
         samples = run(given, Path(name) / "campaign")
-    lead, lane = quarters([sample.lead for sample in samples]), quarters([sample.lane for sample in samples])
+    coordinator, lane = (
+        quarters([sample.coordinator for sample in samples]),
+        quarters([sample.lane for sample in samples]),
+    )
     if given.json:
-        found = {"lead": asdict(lead), "lane": asdict(lane), "samples": [asdict(sample) for sample in samples]}
+        found = {
+            "coordinator": asdict(coordinator),
+            "lane": asdict(lane),
+            "samples": [asdict(sample) for sample in samples],
+        }
         print(json.dumps({"target": given.target, "tests": given.tests, **found}, indent=2))
         return
     print(
         f"{given.tests} tests in {samples[-1].seconds:.0f} s, {len(samples)} samples; MiB resident, mean of a quarter"
     )
-    for title, sizes in (("lead", lead), ("largest lane", lane)):
+    for title, sizes in (("coordinator", coordinator), ("largest lane", lane)):
         line = f"first {sizes.first:.1f}, last {sizes.last:.1f} ({sizes.growth:+.1%}), largest {sizes.largest:.1f}"
         print(f"{title:<13} {line}")
 

@@ -169,7 +169,7 @@ class About:
     converters: str = ""
     """For a compiler whose importer of ONNX is written in Python, a regular expression for the source files of its
     conversion functions, as in `Front`."""
-    witness: int | None = None
+    second_implementation: int | None = None
     """The priority of a compiler as a second opinion when another compiler disagrees with onnx's reference
     evaluator; the lowest is asked first. None: it is not asked."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -284,9 +284,9 @@ def second_implementations(accused: str = "") -> Iterator[str]:
 
     The evaluator has bugs of its own (older operator sets, Loop), and it is not the standard. It also runs models
     that the standard does not require compilers to accept. Compilers that are not installed, and the disagreeing
-    compiler, are omitted; the order is that of `About.witness`.
+    compiler, are omitted; the order is that of `About.second_implementation`.
     """
-    witnesses = [(face.witness, face) for face in faces() if face.witness is not None]
-    for _, face in sorted(witnesses, key=lambda one: one[0]):
+    able = [(face.second_implementation, face) for face in faces() if face.second_implementation is not None]
+    for _, face in sorted(able, key=lambda one: one[0]):
         if face.name != accused and all(installed(one) is not None for one in face.distributions):
             yield face.name

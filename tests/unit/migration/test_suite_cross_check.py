@@ -80,7 +80,7 @@ def test_one_other_implementation_must_give_the_same() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # cases of other operators overflow on purpose
-def test_onnx_s_own_node_case_is_a_witness() -> None:
+def test_onnx_s_own_node_case_is_a_second_implementation() -> None:
     origin = "onnx.backend.test node test_det_2d"
     assert node_results()[origin][0].numbers().tolist() == -2.0
     same, other = node("Det", SQUARE, origin=origin), node("Det", SQUARE + SQUARE, origin=origin)

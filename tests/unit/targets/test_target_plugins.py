@@ -17,7 +17,7 @@ ABOUT = """
 from miscompile.targets.about import About
 ABOUT = About(
     name="{name}", title="a plugin", kinds=("onnx",), levels=("off", "full"), adapter="{package}.adapter:A", script="",
-    distributions=("numpy",), max_opset=20, max_ir_version=9, passes=("Fuse",), witness=0,
+    distributions=("numpy",), max_opset=20, max_ir_version=9, passes=("Fuse",), second_implementation=0,
 )
 """
 KNOWN = '[[rejection]]\nstatus = "unsupported"\npattern = "no kernel"\nreason = "no kernel"\n'

@@ -28,7 +28,7 @@ ABOUT = About(
     forced=True,
     extra="tinygrad",
     converters=r"tinygrad/(nn|frontend|extra)/onnx",
-    witness=4,
+    second_implementation=4,
     prepare="miscompile.targets.tinygrad.environment:variables",
     switches="rewrite rules are observed and dropped one by one, as matcher:pattern; three stages by their functions",
 )
