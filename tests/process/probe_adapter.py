@@ -8,6 +8,7 @@ import signal
 import stat
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,22 @@ class DiesAtImport:
     def __init__(self) -> None:
         print("about to die", flush=True)
         ctypes.string_at(0)
+
+
+class KilledAtFirstImport(Probe):
+    """Another process kills it while it is loaded, until the file that PROBE_LOADED names exists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        loaded = Path(os.environ["PROBE_LOADED"])
+        if not loaded.exists():
+            loaded.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class KilledAtImport:
+    def __init__(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Unloadable:

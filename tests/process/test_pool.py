@@ -442,6 +442,7 @@ def test_what_cannot_be_meant_is_no_outcome() -> None:
     [
         ("Unloadable", "ModuleNotFoundError: No module named 'probecompiler'"),
         ("DiesAtImport", "killed by signal 11 after printing: about to die"),
+        ("KilledAtImport", "killed by signal 9"),
         ("Absent", "has no attribute 'Absent'"),
     ],
 )
@@ -449,6 +450,13 @@ def test_a_target_that_cannot_be_loaded_is_the_users_error(adapter: str, reason:
     with pytest.raises(UsageError, match="target probe cannot be loaded") as caught, pool(adapter=adapter):
         pass
     assert reason in str(caught.value)
+
+
+def test_a_zygote_that_is_killed_while_it_loads_is_replaced(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": HERE, "PROBE_LOADED": str(tmp_path / "loaded")}
+    with LocalPool("probe", adapter="probe_adapter:KilledAtFirstImport", environment=environment) as opened:
+        assert value_of(opened.run([run(1.0)])[0]) == 2.0
+        assert opened.counters.zygotes == 1
 
 
 def test_an_interpreter_that_is_not_there_is_the_users_error() -> None:

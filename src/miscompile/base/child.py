@@ -25,6 +25,9 @@ from typing import IO
 _PR_SET_PDEATHSIG = 1
 _CHUNK = 1 << 16
 
+FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP)
+"""Exit statuses of a child that the kernel, for want of memory, or a person ended."""
+
 File = int | IO[bytes] | None
 """A descriptor or an open file that a child reads or writes; None stands for an empty input or a discarded output."""
 

@@ -16,7 +16,7 @@ from miscompile.core.pool import Counters
 from miscompile.execution.deaths import busy_with, outcome_of_death
 from miscompile.execution.limits import Limits
 from miscompile.execution.proxy import Batch, WorkerProxy
-from miscompile.execution.zygote_client import Exited, Forked, Origin, ZygoteClient
+from miscompile.execution.zygote_client import Exited, Forked, Origin, ZygoteClient, ZygoteKilledError
 
 MOST_STRIKES = 3
 """Workers that a batch may cost without a run to blame, before its next run is blamed."""
@@ -202,7 +202,7 @@ class WorkerSupervisor:
 
     def _open_zygote(self) -> ZygoteClient:
         try:
-            zygote = ZygoteClient(self._origin, self._limits)
+            zygote = self._loaded()
         except OSError as error:
             reason = error.strerror or str(error)
             raise ExecutionError(
@@ -210,6 +210,15 @@ class WorkerSupervisor:
             ) from None
         self._selector.register(zygote.control, selectors.EVENT_READ)
         return zygote
+
+    def _loaded(self) -> ZygoteClient:
+        """Return a zygote that has loaded the target. One that is killed meanwhile is replaced a few times."""
+        for _ in range(MOST_ZYGOTES - 1):
+            try:
+                return ZygoteClient(self._origin, self._limits)
+            except ZygoteKilledError:
+                self.counters = replace(self.counters, zygotes=self.counters.zygotes + 1)
+        return ZygoteClient(self._origin, self._limits)
 
     def _replace_zygote(self) -> None:
         """Start another zygote after the present one has died, and with it its workers."""

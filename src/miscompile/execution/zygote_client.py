@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from miscompile.base.child import attend, start
+from miscompile.base.child import FROM_OUTSIDE, attend, start
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.environments.pip import clean
 from miscompile.environments.resolve import python_of
@@ -107,8 +107,15 @@ class Origin:
         }
 
 
+class ZygoteKilledError(UsageError):
+    """A zygote was killed from outside while it loaded the target, so that another attempt may succeed."""
+
+
 class ZygoteClient:
-    """One zygote process and the packets exchanged with it."""
+    """One zygote process and the packets exchanged with it.
+
+    The constructor raises UsageError when the target cannot be loaded.
+    """
 
     def __init__(self, origin: Origin, limits: Limits) -> None:
         self._target = origin.target
@@ -155,7 +162,8 @@ class ZygoteClient:
             packet = b""
         if not packet:
             code = self._process.wait()
-            raise UsageError(f"target {self._target} cannot be loaded: {_cause(code, self._printed.tail())}")
+            error = ZygoteKilledError if code in FROM_OUTSIDE else UsageError
+            raise error(f"target {self._target} cannot be loaded: {_cause(code, self._printed.tail())}")
         answer = json.loads(packet)
         if "error" in answer:
             raise UsageError(f"target {self._target} cannot be loaded: {answer['error']}")

@@ -8,13 +8,12 @@ its worker alone.
 
 import json
 import queue
-import signal
 import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
 
-from miscompile.base.child import Conversation
+from miscompile.base.child import FROM_OUTSIDE, Conversation
 from miscompile.triage.settings import TriageSettings
 
 LIFETIME = 50
@@ -25,9 +24,6 @@ MOST_TRIES = 3
 
 PATIENCE = 1200.0
 """Seconds for one finding, far more than its reduction and scripts take, after which its worker is stuck."""
-
-_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP)
-"""Statuses of a worker that the kernel or a person ended, memory shortage included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,7 @@ class TriageQueue:
             said = {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
         if "died" in said:
             status = said["died"]
-            if status in _FROM_OUTSIDE:
+            if status in FROM_OUTSIDE:
                 problem = f"triage of {identifier} was killed {tries} times; it stays pending for --resume"
                 return TriageAnswer(identifier, problem=problem)
             problem = f"triage of {identifier} died {tries} times (status {status}); it is kept as it was found"
