@@ -121,7 +121,7 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
                 raise
             stopped = True
         except Exception:
-            with suppress(MiscompileError):
+            with suppress(MiscompileError, KeyboardInterrupt):  # the failure is what the user must learn
                 _leave(options.out)
             raise
     summary, problems = _leave(options.out)
