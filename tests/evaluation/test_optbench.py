@@ -30,6 +30,7 @@ def test_the_ten_cases_are_there() -> None:
     assert [trigger.number for trigger in TRIGGERS] == list(range(1, 11))
 
 
+@pytest.mark.slow
 def test_an_honest_compiler_raises_no_alarm() -> None:
     for trigger in TRIGGERS:
         case = case_of(trigger)

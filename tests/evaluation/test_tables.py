@@ -68,6 +68,7 @@ def test_a_file_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     assert "choose another --json" in result.stderr
 
 
+@pytest.mark.slow
 def test_overheads_have_a_row_for_every_size() -> None:
     rows = json.loads(CliRunner().invoke(program, ["orthrus-overhead", "--graphs", "3", "--json", "-"]).stdout)
     assert [(row["operators"], row["form"]) for row in rows] == [

@@ -84,6 +84,7 @@ def chain(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: SuiteKind, tmp_path: Path) -> None:
     wanted = files(tmp_path, "test_good.py", "test_crash.py", "test_broken.py")
     gathered = run_suite(suite, wanted, tmp_path / "out", 300.0, on_progress)
@@ -96,6 +97,7 @@ def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: SuiteKind, tmp_path: 
     assert "nothing_of_that_name" in gathered.notes[1]
 
 
+@pytest.mark.slow
 def test_a_hang_ends_with_the_time_of_the_file(suite: SuiteKind, tmp_path: Path) -> None:
     gathered = run_suite(suite, files(tmp_path, "test_hang.py"), tmp_path / "out", 2.0, on_progress)
     assert gathered.sources == {"time": 1}
@@ -137,6 +139,7 @@ def test_a_pattern_is_the_smallest_block_that_wakes_the_pass(tmp_path: Path) -> 
     assert 0 <= sigmoid.lo < sigmoid.hi <= 1, "what flows in is bounded as it was seen in the whole model"
 
 
+@pytest.mark.slow
 def test_the_same_harvest_gives_the_same_patterns(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), []).pairs
 

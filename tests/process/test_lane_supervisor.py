@@ -29,6 +29,7 @@ def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sleeper.end() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"seconds": 1.5}, {"seconds": 30.0, "tests": 20}])
 def test_a_campaign_whose_lanes_do_nothing_but_die_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]

@@ -84,6 +84,7 @@ def test_a_planted_bug_is_found_confirmed_and_kept(tmp_path: Path) -> None:
     assert {one["status"] for one in json.loads(other.stdout)["findings"]} <= {"known", "unconfirmed"}
 
 
+@pytest.mark.slow
 def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:
     done = migrate(
         tmp_path, "--to", "onnxruntime", "--from", "onnx", "--instances", str(archive(tmp_path)), "--out", "o"
@@ -93,6 +94,7 @@ def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "o" / "findings").exists()
 
 
+@pytest.mark.slow
 def test_front_ends_of_one_library_share_its_answers(tmp_path: Path) -> None:
     words = ("--to", "toy", "--to", "onnxruntime", "--instances", str(archive(tmp_path)))
     done = migrate(tmp_path, *words, "--out", "o")
@@ -104,6 +106,7 @@ def test_front_ends_of_one_library_share_its_answers(tmp_path: Path) -> None:
     assert dropped == [{"RandomNormalLike"}] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -67,12 +67,14 @@ def test_an_interruption_shows_what_was_counted() -> None:
     assert b"programs watched" in shown.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_no_more_programs_are_measured_than_asked_for() -> None:
     shown = run("passes", "toy", "--programs", "3")
     assert shown.returncode == 0, shown.stderr
     assert shown.stderr.split("\r")[-1].strip() == "3 programs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -91,6 +93,7 @@ def test_what_cannot_be_meant_is_said_in_one_line(words: tuple[str, ...], said: 
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_broken_library_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     broken = tmp_path / "broken.patterns"
     broken.write_text("no patterns at all")

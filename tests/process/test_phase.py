@@ -44,6 +44,7 @@ def evidence(kind: FindingKind) -> Evidence:
     return Evidence(kind, "status", "", faulty, None, "y", {"feed": 0, "output": 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "fails"), [("death", True), ("exception", True), ("wrong", False)])
 def test_a_tracer_is_told_the_case_and_the_faulty_build(kind: FindingKind, fails: bool, tracers: None) -> None:
     said = phase_of("good_tracer", CASE, evidence(kind))

@@ -33,6 +33,7 @@ def refused(folder: Path, *words: str) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "said"),
     [

@@ -59,6 +59,7 @@ def test_a_campaign_finds_bugs_in_slices_and_keeps_them(tmp_path: Path, start: S
     assert [seed.source for seed in kept(out / "slices").seeds] == [seed.source for seed in before.seeds]
 
 
+@pytest.mark.slow
 def test_a_folder_without_usable_models_ends_at_once(tmp_path: Path, start: Start) -> None:
     place, out = models(tmp_path / "models"), tmp_path / "out"
     (place / "gate.onnx").unlink()

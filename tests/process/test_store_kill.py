@@ -87,6 +87,7 @@ def test_one_process_runs_a_campaign_and_the_lock_dies_with_its_holder(tmp_path:
         store.choose(1)
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_second_writer_mends_nothing_that_the_first_is_about_to_write(tmp_path: Path) -> None:
     process = _start(tmp_path)

@@ -109,6 +109,7 @@ def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
     assert folder.load(tmp_path, second.identifier).status != "confirmed"
 
 
+@pytest.mark.slow
 def test_a_duplicate_of_a_triaged_finding_needs_no_script(tmp_path: Path) -> None:
     queue = TriageQueue(settings(tmp_path))
     with Store.open(tmp_path) as store:
@@ -145,6 +146,7 @@ def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
     assert answer.slippages == ()
 
 
+@pytest.mark.slow
 def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:
     queue = TriageQueue(settings(tmp_path))
     for test in range(4):
@@ -174,6 +176,7 @@ def kill_one_worker(seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_finding_whose_worker_is_killed_is_tried_again(tmp_path: Path) -> None:
     queue = TriageQueue(settings(tmp_path))
     try:

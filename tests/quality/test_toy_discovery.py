@@ -60,13 +60,20 @@ DEAR = {
     "abort_reflect_pad",
     "arg_min_of_neg_overflow",
     "batch_norm_epsilon",
+    "concat_split_order",
+    "conv_add_last_axis",
     "cse_ignores_attributes",
     "fusion_drops_inner_output",
     "hang_concat_same",
     "memory_expand",
     "mod_as_bit_mask",
     "pad_conv_mode",
+    "reduce_fusion_keepdims",
+    "scale_hoisting_vector",
+    "segfault_tile",
     "signed_div_as_shift",
+    "slice_merge_negative_step",
+    "softmax_axis",
 }
 """Those of them that take longest to find and reduce."""
 

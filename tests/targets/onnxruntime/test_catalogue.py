@@ -59,6 +59,7 @@ def pool() -> Iterator[LocalPool]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("motif", "name"), HARD)
 def test_a_hard_pass_is_woken(motif: str, name: str, pool: LocalPool) -> None:
     assert name in _seen(MOTIFS[motif], pool)
@@ -80,6 +81,7 @@ def test_the_table_that_ships_is_what_is_seen_here(pool: LocalPool) -> None:
     assert found.seen == {name: table.seen[name] for name in names}
 
 
+@pytest.mark.slow
 def test_a_table_can_be_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.oatest.verify.catalogue", lambda: (MOTIFS["relu_clip"],))
     main(["onnxruntime", str(tmp_path / "found.json"), "--siblings"])

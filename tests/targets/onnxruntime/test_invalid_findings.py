@@ -58,6 +58,7 @@ def pending(pool: Pool, context: OracleContext) -> Stored:
     return to_stored(evidence, signature, case, {"onnxruntime": "x"}, context)
 
 
+@pytest.mark.slow
 def test_ten_nodes_come_down_to_the_operator_that_is_called_wrongly(tmp_path: Path) -> None:
     settings = TriageSettings(tmp_path, ("onnxruntime",))
     with settings.pool() as pool:

@@ -92,6 +92,7 @@ def same(one: Outcome, other: Outcome) -> bool:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["off", "full"])
 def test_every_form_keeps_every_bit(level: str, pool: LocalPool) -> None:
     seen = Counter[str]()
@@ -163,6 +164,7 @@ def test_what_the_ort_format_lacks_is_known(pool: LocalPool) -> None:
     assert "ORT format" in entry.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("level", ["off", "full"])
 def test_a_script_does_the_same_in_a_process_of_its_own(form: str, level: str, tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ def test_recheck_runs_every_script(out: Path) -> None:
     assert found["release"] == __version__
 
 
+@pytest.mark.slow
 def test_recheck_updates_the_ledger_and_closes_on_demand(out: Path) -> None:
     answers(out)
     before = listed(out / LEDGER)
@@ -207,6 +208,7 @@ def test_recheck_updates_the_ledger_and_closes_on_demand(out: Path) -> None:
     assert entries["toy:wrong:there"]["state"] == "open"
 
 
+@pytest.mark.slow
 def test_recheck_tells_a_regression(out: Path) -> None:
     answers(out)
     call("bugs", "close", "there", "--fixed-in", "0.0.1", "--out", out)

@@ -58,6 +58,7 @@ def test_a_good_arm_gets_most_of_the_time(seed: int) -> None:
     assert shares["c/y"] > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_yields_that_end_lose_their_share(seed: int) -> None:
     bandit, rng = Bandit(grid()), random.Random(seed)

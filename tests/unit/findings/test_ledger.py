@@ -176,6 +176,7 @@ def _open(path: Path, times: int) -> None:
         Ledger.open(path / f"{number}.db").close()
 
 
+@pytest.mark.slow
 def test_several_processes_make_one_ledger(tmp_path: Path) -> None:
     start = multiprocessing.get_context("spawn")
     writers = [start.Process(target=_open, args=(tmp_path, 20)) for _ in range(3)]

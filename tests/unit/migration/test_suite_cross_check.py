@@ -66,6 +66,7 @@ def test_few_bits_are_no_reason_to_leave_a_test_out() -> None:
     assert not isinstance(found, str)
 
 
+@pytest.mark.slow
 def test_one_other_implementation_must_give_the_same() -> None:
     tests = [migrated(node("Det", SQUARE)), migrated(node("Relu", X))]
     with CrossCheck(["toy"]) as cross_check:  # it lacks Det

@@ -324,6 +324,7 @@ def test_a_recipe_without_a_rule_that_is_broken_is_not_reduced(change: dict[str,
     assert reduce(case, LenientCompiler()).case is case
 
 
+@pytest.mark.slow
 def test_generated_programs_stay_invalid_by_the_same_kind_of_rule() -> None:
     made = DisruptiveProducer(
         DisruptiveOptions(ops=OPS),

@@ -84,6 +84,7 @@ def theirs(nodes: list[Node], rounds: int) -> tuple[int, int]:
     return len({node["eclass"] for node in terms}), len(terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_both_engines_find_as_many_classes_and_terms(rounds: int) -> None:
     sizes = []

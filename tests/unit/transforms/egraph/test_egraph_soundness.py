@@ -117,6 +117,7 @@ def compared(case: Case, model: Model, changed: Model) -> str:
     return verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pick", ["most", "least", "random"])
 def test_presented_models_compute_what_the_model_computes(pick: Pick) -> None:
     """Integers are fed, so that only division, transcendental functions and overflow may round at all."""

@@ -115,8 +115,11 @@ def valid(model: Model | bytes) -> bool:
 
 
 @cache
-def samples() -> tuple[Sample, ...]:
-    """Return the models, made once for all tests. Those whose own results vary from run to run are left out."""
+def samples(share: int = 1) -> tuple[Sample, ...]:
+    """Return the models, or the first one of `share` of each kind, made once for all tests.
+
+    Those whose own results vary from run to run are left out.
+    """
     strict, control = Strict(_RICH, Support(open=True)), Strict(replace(_RICH, control=0.6), Support(open=True))
     dynamic = DynamicProducer(replace(_RICH, control=0.0, containers=0.0), Support(open=True))
     producers: dict[str, Producer] = {"control": control, "dynamic": dynamic}
@@ -124,7 +127,7 @@ def samples() -> tuple[Sample, ...]:
     for kind, count in _COUNTS.items():
         producer = producers.get(kind, strict)
         number = made = 0
-        while made < count:
+        while made < count // share:
             number += 1
             sample = None
             with suppress(RejectedDraft, UsageError, ModelError):

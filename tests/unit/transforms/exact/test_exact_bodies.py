@@ -159,6 +159,7 @@ def test_bodies_agree_under_other_operator_sets() -> None:
     assert compared.total() > 300
 
 
+@pytest.mark.slow
 def test_generated_graphs_keep_every_bit() -> None:
     """The operators whose bodies are exact, in integers and floats, at every operator set."""
     ops = (

@@ -28,6 +28,7 @@ def chain(dtype: str, shape: tuple[int | str, ...], opset: int = 17) -> Model:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 def test_special_values_survive(name: str) -> None:
     strategy = STRATEGIES[name]

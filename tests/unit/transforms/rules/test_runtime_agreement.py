@@ -71,6 +71,7 @@ def agree(left: Array, right: Array, rule: Rule, scale: float) -> bool:
     return bool(np.allclose(left, right, rtol=0, atol=bound, equal_nan=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", groups())
 def test_both_sides_agree_as_models_in_a_runtime(group: str) -> None:
     """Written as models, both sides are valid and ONNX Runtime without optimisation gives the same for them."""
