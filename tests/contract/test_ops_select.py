@@ -19,6 +19,7 @@ def test_spec_conforms(spec: OpSpec) -> None:
     assert report.dtypes == tuple(dtype for dtype in spec.dtypes if any(dtype in admitted(spec, o) for o in OPSETS))
 
 
+@pytest.mark.slow  # all pairs; the contract is tested on a sample by default
 def test_every_pair_of_types_is_converted() -> None:
     pairs = set()
     for dtype in PLAIN:

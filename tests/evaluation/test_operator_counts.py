@@ -121,6 +121,7 @@ def test_suites_as_each_compiler_chooses_its_cases() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow  # reads all cases of onnx
 def test_the_suite_is_that_of_onnx() -> None:
     suite = node_suite()
     assert len(suite) > 1000

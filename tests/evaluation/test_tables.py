@@ -36,6 +36,7 @@ def test_the_page_has_a_row_for_every_table() -> None:
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == list(TABLES)
 
 
+@pytest.mark.slow  # an interpreter of its own; the tables are called by default
 def test_the_module_is_a_command() -> None:
     run = [sys.executable, "-m", "evaluation"]
     done = subprocess.run([*run, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -104,6 +104,7 @@ def test_a_hang_ends_with_the_time_of_the_file(suite: SuiteKind, tmp_path: Path)
     assert gathered.notes == ["test_hang.py ran out of 2 s"]
 
 
+@pytest.mark.slow  # a pytest run of its own
 def test_an_interruption_keeps_what_is_there(suite: SuiteKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = suites._run
 

@@ -80,6 +80,7 @@ def operators(path: Path) -> tuple[str, ...]:
     return tuple(node.op for node in load(path).graph.nodes)
 
 
+@pytest.mark.slow  # a suite in a process of its own
 def test_sessions_of_onnxruntime_are_seen(tmp_path: Path) -> None:
     gathered = harvested("onnxruntime", MODEL + ONNXRUNTIME, tmp_path)
     assert [operators(pair.model) for pair in gathered.pairs] == [("Add", "Relu"), ("Add", "Tanh")]

@@ -62,6 +62,7 @@ def test_a_library_that_cannot_be_imported_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "own.jsonl.gz").exists()
 
 
+@pytest.mark.slow  # a pytest run of its own
 def test_looking_for_a_place_leaves_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "test_own.py").write_text(TEST)
     done = pytest_in(tmp_path, "--miscompile-record", "far/away/own.jsonl.gz")

@@ -60,6 +60,7 @@ DEAR = {
     "abort_reflect_pad",
     "arg_min_of_neg_overflow",
     "batch_norm_epsilon",
+    "bias_inside_activation",
     "concat_split_order",
     "conv_add_last_axis",
     "cse_ignores_attributes",

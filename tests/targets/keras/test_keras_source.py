@@ -35,6 +35,7 @@ values: st.SearchStrategy[Value] = st.recursive(
 )
 
 
+@pytest.mark.slow  # compiles a script for each example
 @given(st.lists(values, max_size=3), st.dictionaries(st.sampled_from(["axis", "units", "lambda"]), values))
 def test_every_instance_is_a_script_that_defines_the_three_names(args: list[Value], kwargs: dict[str, Value]) -> None:
     """Whatever the parameters are, the text is Python and has a model, its inputs, and `flat`."""

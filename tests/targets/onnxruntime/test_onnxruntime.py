@@ -272,6 +272,7 @@ def first(outcome: Outcome) -> Tensor:
     return found
 
 
+@pytest.mark.slow  # a lane for some seconds; campaigns on the toy are tested by default
 def test_a_lane_tests_it_without_a_failure_of_the_tool(tmp_path: Path) -> None:
     ops = ("Add", "Mul", "MatMul", "Conv", "Relu", "Transpose", "Reshape", "Concat", "Softmax", "ReduceSum")
     plan = Plan("onnxruntime", seed=5, tests=300, out=tmp_path, ops=ops, dtypes=("float32",), opset=18)

@@ -84,6 +84,7 @@ def test_emission_says_what_the_original_says(cases: Cases) -> None:
     assert _failures(cases, _emission_fault) == {}
 
 
+@pytest.mark.slow  # 1,700 cases; the law is tested on generated models by default
 def test_text_parses_back_to_the_same_model(cases: Cases) -> None:
     assert _failures(cases, lambda _, model: difference(model, parse_model(print_model(model)))) == {}
 
