@@ -52,8 +52,8 @@ def confirm(
 
 
 def confirmed(results: tuple[ScriptResult, ...]) -> bool:
-    """Tell whether the bug showed every time."""
-    return len(results) == _TIMES and all(result.status == "shows" for result in results)
+    """Tell whether the bug showed every time, in what `confirm` returned."""
+    return bool(results) and all(result.status == "shows" for result in results)
 
 
 def needed_settings(script: str, settings: Mapping[str, str], shows: Callable[[str], bool]) -> tuple[str, ...]:
