@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from miscompile.base.errors import ModelError
-from miscompile.core.case import Case
+from miscompile.core.case import Case, Program
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
@@ -62,11 +62,19 @@ class SteeredBug:
     predicate: BugPredicate
     signature: Signature
     skeleton: BugPredicate = field(init=False, compare=False, repr=False)
-    operators: frozenset[bytes] = field(init=False, compare=False, repr=False)
+    _operators: Mapping[bytes, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "skeleton", self.predicate.skeleton)
-        object.__setattr__(self, "operators", self.predicate.operators)
+        object.__setattr__(self, "_operators", self.predicate.operators)
+
+    def has_operators(self, program: Program) -> bool:
+        """Tell whether a program has as many of each operator as the pattern; takes microseconds.
+
+        The rare other bytes of a program that look like the name of an operator count as well.
+        """
+        payload = program.payload
+        return program.kind == "onnx" and all(payload.count(one) >= n for one, n in self._operators.items())
 
     def as_json(self) -> dict[str, Any]:
         """Return both as JSON values, for a lane."""
@@ -149,7 +157,7 @@ class Steering:
         if not signature.culprits or not known:
             return False
         chance = max(0.5 ** (len(known) - 1), LEAST_ASKED)
-        if any(all(operator in case.program.payload for operator in bug.operators) for bug in known):
+        if any(bug.has_operators(case.program) for bug in known):
             chance *= ALIKE
         return rng.random() < chance
 
@@ -158,7 +166,8 @@ class Steering:
         if not self.enabled:
             return Course({})
         through, is_open = rng.random() < THROUGH, rng.random() < OPEN
-        contained = self._contained(case) if self.known else []
+        mattering = [bug for bug in self.known if not (is_open if bug.predicate.passes else through)]
+        contained = self._contained(case, mattering)
         if not through and any(not bug.passes for bug in contained):
             return Course({}, given_up=True)
         if is_open:
@@ -201,10 +210,10 @@ class Steering:
                 off.add(name)
         return frozenset(off)
 
-    def _contained(self, case: Case) -> list[BugPredicate]:
+    def _contained(self, case: Case, bugs: Iterable[SteeredBug]) -> list[BugPredicate]:
         """Return the predicates whose pattern the draft contains; only plain builds' ones, which any test may have."""
         program, found = _Lazy(case), []
-        for bug in self.known:
+        for bug in bugs:
             if not bug.predicate.transform and program.contains(bug):
                 found.append(bug.predicate)
         return found
@@ -214,7 +223,7 @@ class Steering:
 class _Lazy:
     """A case's program, held against predicates in steps, each dearer than the one before.
 
-    The names of a pattern's operators are searched in the serialised program, which takes microseconds. Then nodes and
+    A pattern's operators are counted in the serialised program, which takes microseconds. Then nodes and
     edges are compared, then constants and declared types, and only then the types of all values are inferred.
     """
 
@@ -223,8 +232,7 @@ class _Lazy:
 
     def contains(self, bug: SteeredBug) -> bool:
         """Tell whether the program contains the pattern of `bug`."""
-        payload = self.case.program.payload
-        if self.case.program.kind != "onnx" or not all(op in payload for op in bug.operators):
+        if not bug.has_operators(self.case.program):
             return False
         try:
             return all(

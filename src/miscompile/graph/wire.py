@@ -65,6 +65,11 @@ def node_field(node: Node) -> bytes:
     return _framed(0x0A, node_bytes(node))
 
 
+def operator_field(op: str) -> bytes:
+    """Return the name of an operator as field 4 of a NodeProto."""
+    return _FOURTH[op]
+
+
 def name_field(name: str) -> bytes:
     """Return a graph's name as field 2 of its GraphProto."""
     return _text(0x12, name)

@@ -33,6 +33,7 @@ from miscompile.graph.bodies import Typing, typing_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.randomness import plain
+from miscompile.graph.wire import operator_field
 from miscompile.ops.registry import having
 from miscompile.triage.signature import Symptom, operator_class, similar, symptom_of
 
@@ -115,9 +116,9 @@ class BugPredicate:
         return Symptom(self.kind, self.stage, self.message)
 
     @property
-    def operators(self) -> frozenset[bytes]:
-        """The names of the pattern's operators, as a serialised program contains them."""
-        return frozenset(node.op.encode() for node in self.nodes)
+    def operators(self) -> Mapping[bytes, int]:
+        """The operators of the pattern as a serialised program contains them, with their numbers."""
+        return Counter(operator_field(node.op) for node in self.nodes)
 
     @property
     def skeleton(self) -> "BugPredicate":
