@@ -44,7 +44,7 @@ from miscompile.triage.attribution import (
     to_stored,
 )
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
-from miscompile.triage.confirm import ScriptResult, confirm, confirmed, needed_settings
+from miscompile.triage.confirm import ScriptForks, ScriptResult, confirm, confirmed, needed_settings, shows_once
 from miscompile.triage.converters import front_end_signature
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
@@ -90,22 +90,37 @@ def never(stored: Stored) -> bool:
 
 
 def triage(
-    stored: Stored, settings: TriageSettings, pool: Pool, budget: Budget, is_duplicate: IsDuplicate = never
+    stored: Stored,
+    settings: TriageSettings,
+    pool: Pool,
+    budget: Budget,
+    is_duplicate: IsDuplicate = never,
+    forks: ScriptForks | None = None,
 ) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
+
+    With `forks` most runs of scripts are forks of interpreters, which is cheaper.
 
     A finding for which `is_duplicate` holds comes back reduced, with its predicate, without a script and still
     pending: the store merges it into the finding that it duplicates. Raises SpecError when the finding names an oracle
     or a transform that is not installed.
     """
-    return _Triage(stored, settings, pool, is_duplicate).conclude(budget)
+    return _Triage(stored, settings, pool, is_duplicate, forks).conclude(budget)
 
 
 class _Triage:
     """The triage of one finding, from pending to its report."""
 
-    def __init__(self, stored: Stored, settings: TriageSettings, pool: Pool, is_duplicate: IsDuplicate) -> None:
-        self.stored, self.settings, self.pool, self.is_duplicate = stored, settings, pool, is_duplicate
+    def __init__(
+        self,
+        stored: Stored,
+        settings: TriageSettings,
+        pool: Pool,
+        is_duplicate: IsDuplicate,
+        forks: ScriptForks | None,
+    ) -> None:
+        self.stored, self.settings, self.pool = stored, settings, pool
+        self.is_duplicate, self.forks = is_duplicate, forks
         self.target = stored.finding.property.target
         self.about: About = parse_target(self.target).about
         self.seed = settings.seed
@@ -354,15 +369,24 @@ class _Triage:
     def _needed(self, script: str) -> dict[str, Any]:
         """Return the fact `needs`: the options of the compiler, besides its defaults, without which nothing shows."""
         lines: ScriptLines = load_attribute(self.about.script)
-        names = needed_settings(script, lines.settings, lambda text: self._run_script(text, 1)[0].status == "shows")
+        names = needed_settings(script, lines.settings, self._shows_once)
         return {"needs": list(names)} if names else {}
 
     def _run_script(self, script: str, times: int = 3) -> tuple[ScriptResult, ...]:
-        """Run the script in up to `times` fresh processes, until one does not show the bug; return the results."""
+        """Run the script up to `times` times, until one run does not show the bug; return the results."""
+        with self._written(script) as path:
+            return confirm(path, python_of(self.target), self.settings.script_seconds, times, self.forks)
+
+    def _shows_once(self, script: str) -> bool:
+        with self._written(script) as path:
+            return shows_once(path, python_of(self.target), self.settings.script_seconds, self.forks)
+
+    @contextmanager
+    def _written(self, script: str) -> Iterator[Path]:
         with TemporaryDirectory(prefix="miscompile-") as place:
             path = Path(place) / "repro.py"
             path.write_text(script, "utf-8")
-            return confirm(path, python_of(self.target), self.settings.script_seconds, times)
+            yield path
 
 
 def _may_be_invalid(kind: FindingKind, reference: object) -> bool:

@@ -1,16 +1,22 @@
-"""Confirmation: runs a standalone script in fresh processes and checks that each shows the bug."""
+"""Confirmation: runs a standalone script in processes of its own and checks that each shows the bug."""
 
+import json
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Literal
 
-from miscompile.base.child import collect
+from miscompile.base.child import Conversation, collect
 from miscompile.triage.script import DIES, SHOWS
 
 _TAIL = 4000
 _TIMES = 3
+_SERVER = Path(__file__).with_name("script_server.py")
+_IMPORT_SECONDS = 60.0
+"""Time that a server has for the imports of a script, beside the script's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +47,76 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
     return ScriptResult(status, done.status, done.output(_TAIL), done.errors(_TAIL), done.seconds)
 
 
+class ScriptForks:
+    """Runs scripts in forks of interpreters that have imported the compiler, which is most of a short script's time.
+
+    There is one interpreter for each Python. A fork differs from a fresh process in what its parent has loaded, and
+    some compilers hang in forks. So a run that shows the bug counts, and one that does not counts for nothing.
+    """
+
+    def __init__(self) -> None:
+        self.cpu_seconds = 0.0
+        """CPU time of the scripts so far, which the kernel does not add to that of this process."""
+        self._servers: dict[str, Conversation] = {}
+
+    def __enter__(self) -> "ScriptForks":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        while self._servers:
+            self._servers.popitem()[1].end(0)
+
+    def run(self, path: Path, python: str | Path | None, seconds: float) -> ScriptResult | None:
+        """Run the script at `path` in a fork under `python` for at most `seconds`; None when its server has died."""
+        name = str(python or sys.executable)
+        if name not in self._servers:
+            self._servers[name] = Conversation([name, "-I", str(_SERVER)])
+        server = self._servers[name]
+        with TemporaryDirectory(prefix="miscompile-") as place:
+            output, errors = Path(place) / "output", Path(place) / "errors"
+            request = {"script": str(path), "output": str(output), "errors": str(errors), "seconds": seconds}
+            server.write(json.dumps(request).encode() + b"\n")
+            answer = server.read_line(seconds + _IMPORT_SECONDS)
+            if answer is None:
+                self._servers.pop(name).end(0)
+                return None
+            done: dict[str, Any] = json.loads(answer)
+            self.cpu_seconds += done["cpu"]
+            printed, told = (file.read_text("utf-8", "replace") if file.exists() else "" for file in (output, errors))
+        status = "broken" if done["status"] is None else _status(done["status"], printed)
+        return ScriptResult(status, done["status"], printed[-_TAIL:], told[-_TAIL:], done["seconds"])
+
+
 def confirm(
-    path: Path, python: str | Path | None = None, seconds: float = 60, times: int = _TIMES
+    path: Path,
+    python: str | Path | None = None,
+    seconds: float = 60,
+    times: int = _TIMES,
+    forks: ScriptForks | None = None,
 ) -> tuple[ScriptResult, ...]:
-    """Run the script up to `times` times; stop after the first run that does not show the bug."""
+    """Run the script up to `times` times; stop after the first run that does not show the bug.
+
+    With `forks` all runs but the last one are forks, and the last one is a fresh process, unless a fork does not show
+    the bug: then all are fresh processes.
+    """
     results: list[ScriptResult] = []
+    while forks is not None and len(results) < times - 1:
+        forked = forks.run(path, python, seconds)
+        if forked is None or forked.status != "shows":
+            results.clear()
+            break
+        results.append(forked)
     while len(results) < times and all(result.status == "shows" for result in results):
         results.append(run_script(path, python, seconds))
     return tuple(results)
+
+
+def shows_once(path: Path, python: str | Path | None, seconds: float, forks: ScriptForks | None) -> bool:
+    """Tell whether one run of the script shows the bug; a fresh process decides when a fork does not show it."""
+    forked = None if forks is None else forks.run(path, python, seconds)
+    if forked is not None and forked.status == "shows":
+        return True
+    return run_script(path, python, seconds).status == "shows"
 
 
 def confirmed(results: tuple[ScriptResult, ...]) -> bool:

@@ -22,6 +22,7 @@ from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.conclude import Concluded, triage
+from miscompile.triage.confirm import ScriptForks
 from miscompile.triage.predicate import told_apart
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
@@ -47,12 +48,17 @@ def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[
     return lambda: time.monotonic() > until
 
 
-def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, Any]:
+def serve(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
     """Examine one finding and write its new state; return the answer with the CPU time that this took."""
-    begin = sum(os.times()[:4]) + pool.compiler_cpu_seconds  # the scripts' processes are children
-    answer = _examined(settings, pool, identifier)
-    spent = sum(os.times()[:4]) + pool.compiler_cpu_seconds - begin
-    return {**answer, "cpu_us": round(1e6 * spent)}
+
+    def spent() -> float:
+        return (
+            sum(os.times()[:4]) + pool.compiler_cpu_seconds + forks.cpu_seconds
+        )  # a script's fresh process is a child
+
+    begin = spent()
+    answer = _examined(settings, pool, forks, identifier)
+    return {**answer, "cpu_us": round(1e6 * (spent() - begin))}
 
 
 def _is_duplicate(settings: TriageSettings, told: Stored) -> bool:
@@ -70,11 +76,11 @@ def _is_duplicate(settings: TriageSettings, told: Stored) -> bool:
     return owner.status in ("confirmed", "known")
 
 
-def _examined(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, Any]:
+def _examined(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
         budget = Budget(expired=_deadline(stored, settings, pool))
-        done: Concluded = triage(stored, settings, pool, budget, lambda told: _is_duplicate(settings, told))
+        done: Concluded = triage(stored, settings, pool, budget, lambda told: _is_duplicate(settings, told), forks)
         slippages = [one for one in done.slippages if not folder.place(settings.out, one.finding.identifier).exists()]
         for one in (*slippages, done.stored):
             folder.save(settings.out, one)
@@ -91,9 +97,9 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with the answers
     settings = settings_from(sys.stdin.readline())
-    with settings.pool() as pool:
+    with settings.pool() as pool, ScriptForks() as forks:
         for line in sys.stdin:
-            out.write(json.dumps(serve(settings, pool, line.strip())) + "\n")
+            out.write(json.dumps(serve(settings, pool, forks, line.strip())) + "\n")
             out.flush()
     return 0
 
