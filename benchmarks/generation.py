@@ -101,12 +101,12 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args()
-    support = Support(open=True) if options.target == "open" else probe_support(Plan(options.target), options.target)
-    options = GeneratorOptions(nodes=options.nodes)
-    rounds = [measure(support, options, options.graphs, options.seed) for _ in range(max(1, options.rounds))]
+    given = parser.parse_args()
+    support = Support(open=True) if given.target == "open" else probe_support(Plan(given.target), given.target)
+    options = GeneratorOptions(nodes=given.nodes)
+    rounds = [measure(support, options, given.graphs, given.seed) for _ in range(max(1, given.rounds))]
     best = min(rounds, key=lambda found: found["total"])
-    if options.json:
+    if given.json:
         print(json.dumps({part: round(value, 1) for part, value in best.items()}))
     else:
         for part, value in best.items():
