@@ -73,10 +73,11 @@ class _Moment:
 
 
 class Stopwatch:
-    """A listener that measures from the first finished test until `seconds` later, then ends the campaign."""
+    """A listener that measures for `seconds`, from `after` seconds after the first test on, then ends the campaign."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, after: float = 0.0) -> None:
+        self.seconds, self.after = seconds, after
+        self.first: float | None = None
         self.begin: _Moment | None = None
         self.end: _Moment | None = None
 
@@ -85,6 +86,10 @@ class Stopwatch:
         if not isinstance(event, Progress) or self.end is not None or not event.counters.get("tests"):
             return
         now = time.monotonic()
+        if self.first is None:
+            self.first = now
+        if now - self.first < self.after:
+            return
         if self.begin is None:
             self.begin = _Moment(now, dict(event.counters), cpu_by_role())
         elif now - self.begin.at >= self.seconds and event.counters["tests"] > self.begin.counters["tests"]:
@@ -92,19 +97,19 @@ class Stopwatch:
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: the lanes stop, nothing more is reduced
 
 
-def campaign(plan: Plan, seconds: float) -> Figures:
-    """Run `plan` until `seconds` have been measured."""
+def campaign(plan: Plan, seconds: float, after: float = 0.0) -> Figures:
+    """Run `plan` until `seconds` have been measured, which begin `after` seconds after the first test."""
     started = time.monotonic()
     probe_support(plan, plan.target)
     probed = time.monotonic() - started
     before, started = _cpu_of_ended(), time.monotonic()
-    watch = Stopwatch(seconds)
+    watch = Stopwatch(seconds, after)
     try:
         fuzz(plan, [watch])
     except KeyboardInterrupt:
         if watch.end is None:
             raise
-    if watch.begin is None or watch.end is None:
+    if watch.first is None or watch.begin is None or watch.end is None:
         raise SystemExit("the campaign ended before it could be measured")
     spent = difference(watch.end.cpu, watch.begin.cpu)
     counted = {name: int(number) for name, number in difference(watch.end.counters, watch.begin.counters).items()}
@@ -127,7 +132,7 @@ def campaign(plan: Plan, seconds: float) -> Figures:
         cpu_seconds=spent,
         counters=counted,
         probe_seconds=probed,
-        start_seconds=watch.begin.at - started,
+        start_seconds=watch.first - started,
         outside_cpu_seconds=_cpu_of_ended() - before - total,
     )
 
@@ -202,6 +207,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="onnxruntime")
     parser.add_argument("--seconds", type=float, default=60.0, help="measured seconds of the campaign, and of NNSmith")
+    parser.add_argument("--after", type=float, default=0.0, help="seconds of the campaign before the measured ones")
     parser.add_argument("--nodes", type=int, default=10, help="operators aimed at in a graph")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="lanes")
     parser.add_argument("--seed", type=int, default=1)
@@ -219,7 +225,7 @@ def main() -> None:
         folder = Path(name)
         plan = Plan(
             given.target,
-            seconds=given.seconds + _SPARE,
+            seconds=given.after + given.seconds + _SPARE,
             seed=given.seed,
             out=folder / "campaign",
             workers=given.workers,
@@ -227,7 +233,7 @@ def main() -> None:
             producers=tuple(given.producer),
         )
         try:
-            figures = campaign(plan, given.seconds)
+            figures = campaign(plan, given.seconds, given.after)
         except MiscompileError as error:
             sys.exit(f"throughput: {error}")
         peer = None

@@ -8,7 +8,7 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from miscompile.findings.folder import Stored
 from miscompile.graph.read import read
 from miscompile.targets.about import About
 from miscompile.triage.bisect import expand
-from miscompile.triage.predicate import BugPredicate, Described, described, outlined, predicate_from
+from miscompile.triage.outline import outlined
+from miscompile.triage.predicate import BugPredicate, Described, described, predicate_from
 
 OPEN = 0.25
 """Share of the tests in which all passes are on, whatever is known about their bugs."""
@@ -61,20 +62,14 @@ class SteeredBug:
 
     predicate: BugPredicate
     signature: Signature
-    skeleton: BugPredicate = field(init=False, compare=False, repr=False)
     _operators: Mapping[bytes, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "skeleton", self.predicate.skeleton)
         object.__setattr__(self, "_operators", self.predicate.operators)
 
-    def has_operators(self, program: Program) -> bool:
-        """Tell whether a program has as many of each operator as the pattern; takes microseconds.
-
-        The rare other bytes of a program that look like the name of an operator count as well.
-        """
-        payload = program.payload
-        return program.kind == "onnx" and all(payload.count(one) >= n for one, n in self._operators.items())
+    def has_operators(self, program: "_Operators") -> bool:
+        """Tell whether a program has as many of each operator as the pattern; takes microseconds."""
+        return all(program[one] >= number for one, number in self._operators.items())
 
     def as_json(self) -> dict[str, Any]:
         """Return both as JSON values, for a lane."""
@@ -139,9 +134,9 @@ class Steering:
 
     def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SteeredBug | None:
         """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""
-        program = _Lazy(case)
+        program = _Contents(case)
         for bug in self.known:
-            if bug.predicate.explains(evidence, outcome) and program.contains(bug):
+            if bug.predicate.explains(evidence, outcome) and program.include(bug):
                 return bug
         return None
 
@@ -157,7 +152,8 @@ class Steering:
         if not signature.culprits or not known:
             return False
         chance = max(0.5 ** (len(known) - 1), LEAST_ASKED)
-        if any(bug.has_operators(case.program) for bug in known):
+        operators = _Operators(case.program)
+        if any(bug.has_operators(operators) for bug in known):
             chance *= ALIKE
         return rng.random() < chance
 
@@ -212,43 +208,58 @@ class Steering:
 
     def _contained(self, case: Case, bugs: Iterable[SteeredBug]) -> list[BugPredicate]:
         """Return the predicates whose pattern the draft contains; only plain builds' ones, which any test may have."""
-        program, found = _Lazy(case), []
+        program, found = _Contents(case), []
         for bug in bugs:
-            if not bug.predicate.transform and program.contains(bug):
+            if not bug.predicate.transform and program.include(bug):
                 found.append(bug.predicate)
         return found
 
 
+class _Operators(dict[bytes, int]):
+    """The numbers of operators in a program, by their encoded names, each counted when it is looked up first.
+
+    The rare other bytes of a program that look like the name of an operator count as well.
+    """
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self._payload = program.payload if program.kind == "onnx" else b""
+
+    def __missing__(self, name: bytes) -> int:
+        number = self[name] = self._payload.count(name)
+        return number
+
+
 @dataclass(slots=True)
-class _Lazy:
+class _Contents:
     """A case's program, held against predicates in steps, each dearer than the one before.
 
-    A pattern's operators are counted in the serialised program, which takes microseconds. Then nodes and
-    edges are compared, then constants and declared types, and only then the types of all values are inferred.
+    A pattern's operators are counted in the serialised program, which takes microseconds. Then all conditions are
+    checked but those on types that the program does not declare. Only where these decide, all types are inferred.
     """
 
     case: Case
-    _forms: list[Described] = field(default_factory=list)
+    _operators: "_Operators" = field(init=False)
+    _outline: Described | None = None
+    _whole: Described | None = None
 
-    def contains(self, bug: SteeredBug) -> bool:
+    def __post_init__(self) -> None:
+        self._operators = _Operators(self.case.program)
+
+    def include(self, bug: SteeredBug) -> bool:
         """Tell whether the program contains the pattern of `bug`."""
-        if not bug.has_operators(self.case.program):
+        if not bug.has_operators(self._operators):
             return False
+        payload, predicate = self.case.program.payload, bug.predicate
         try:
-            return all(
-                (bug.predicate if step else bug.skeleton).matches(self._form(step)) for step in range(len(_STEPS))
-            )
+            if self._outline is None:
+                self._outline = outlined(payload)
+            if not predicate.matches(self._outline):
+                return False
+            if predicate.matches(self._outline, surely=True):
+                return True
+            if self._whole is None:
+                self._whole = described(read(payload))
+            return predicate.matches(self._whole)
         except ModelError:
             return False
-
-    def _form(self, step: int) -> Described:
-        while len(self._forms) <= step:
-            self._forms.append(_STEPS[len(self._forms)](self.case.program.payload))
-        return self._forms[step]
-
-
-_STEPS: tuple[Callable[[bytes], Described], ...] = (
-    outlined,
-    lambda payload: described(read(payload), infer=False),
-    lambda payload: described(read(payload)),
-)

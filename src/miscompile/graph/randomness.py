@@ -15,8 +15,11 @@ _STANDARD = ("", "ai.onnx")
 
 def plain(node: Node) -> bool:
     """Tell whether `node` and all nodes in its bodies are deterministic operators of the standard domain."""
+    return deterministic(node) and all(plain(inner) for body in node.subgraphs() for inner in body.nodes)
+
+
+def deterministic(node: Node) -> bool:
+    """Tell whether `node`, apart from its bodies, is a deterministic operator of the standard domain."""
     if node.domain not in _STANDARD or node.op in RANDOM:
         return False
-    if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
-        return False  # it may be in training mode
-    return all(plain(inner) for body in node.subgraphs() for inner in body.nodes)
+    return not (node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2])  # which may be in training mode

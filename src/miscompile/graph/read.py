@@ -87,6 +87,16 @@ def read_type(proto: onnx.TypeProto) -> ValueType | None:
     raise ModelError(f"values of kind {kind} are not part of ONNX")
 
 
+def read_attribute(proto: onnx.AttributeProto) -> Attribute:
+    """Return the attribute in `proto`. Raises ModelError when it is broken."""
+    return _Reader(None).attribute(proto)
+
+
+def read_tensor(proto: onnx.TensorProto) -> Tensor:
+    """Return the tensor in `proto`. Raises ModelError when it is broken, and when its data are in another file."""
+    return decode_tensor(proto, None)
+
+
 def _shape(body: Any) -> tuple[Dim, ...] | None:  # noqa: ANN401 - a protobuf message
     if not body.HasField("shape"):
         return None

@@ -14,12 +14,8 @@ A condition that is absent is no condition: an attribute that is not listed may 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError, StoreError
@@ -120,12 +116,6 @@ class BugPredicate:
         """The operators of the pattern as a serialised program contains them, with their numbers."""
         return Counter(operator_field(node.op) for node in self.nodes)
 
-    @property
-    def skeleton(self) -> "BugPredicate":
-        """The pattern's nodes and edges without any condition on attributes, bodies and values."""
-        nodes = tuple(replace(node, attributes={}, bodies=()) for node in self.nodes)
-        return replace(self, nodes=nodes, values={})
-
     def as_json(self) -> dict[str, Any]:
         """Return the predicate as JSON values."""
         plain = ("target", "kind", "stage", "message", "transform")
@@ -152,13 +142,12 @@ class BugPredicate:
             and similar(symptom_of(evidence, outcome), self.symptom)
         )
 
-    def matches(self, program: "Described") -> bool:
-        """Tell whether `program` contains the pattern, in its main graph or in a body."""
-        need = Counter(node.op for node in self.nodes)
-        return any(
-            all(scope.operators[op] >= count for op, count in need.items()) and _found(self, scope)
-            for scope in program.scopes
-        )
+    def matches(self, program: "Described", *, surely: bool = False) -> bool:
+        """Tell whether `program` contains the pattern, in its main graph or in a body.
+
+        A condition on a type or on elements that `program` does not know holds, unless the answer is to be sure.
+        """
+        return any(_found(self, graph, surely) for graph in program.graphs)
 
 
 _ASPECTS = ("elements", "shape", "rank", "dtype", "constant")
@@ -213,60 +202,48 @@ def _value_pattern(data: Mapping[str, Any]) -> ValuePattern:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """One graph with the types and constants that conditions on its values refer to."""
+class DescribedGraph:
+    """One graph with the types and constants that conditions on its values refer to.
+
+    Conditions on the type of a value that is not in `types` hold. `constants` are the values that are known when the
+    program is compiled; None for one that the compiler computes from others.
+    """
 
     nodes: tuple[Node, ...]
-    operators: Counter[str]
-    types: Mapping[str, ValueType]
+    types: Mapping[str, ValueType | None]
     constants: Mapping[str, Tensor | None]
-    """Values that are known when the program is compiled; None for one that the compiler computes from others."""
+    places: Mapping[str, list[int]] = field(init=False, compare=False, repr=False)
+    """The indices of the nodes of each operator."""
+
+    def __post_init__(self) -> None:
+        places: dict[str, list[int]] = {}
+        for place, node in enumerate(self.nodes):
+            places.setdefault(node.op, []).append(place)
+        object.__setattr__(self, "places", places)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A program in the form that predicates are held against: its graphs, with types and constants."""
+    """A program in the form that predicates are held against: its main graph, and its bodies at any depth."""
 
-    scopes: tuple[_Scope, ...]
+    graphs: tuple[DescribedGraph, ...]
 
 
-def described(model: Model, *, infer: bool = True) -> Described:
+def described(model: Model) -> Described:
     """Return `model` in the form that predicates are held against.
 
-    Without `infer`, and for a model that breaks the operators' rules, values have the types that the model declares;
-    conditions on the type of any other value hold then.
-    """
-    declared = {info.name: info.type for info in (*model.graph.inputs, *model.graph.outputs) if info.type is not None}
-    typing = Typing({**model.graph.types, **declared}, {}, model.opset)
-    if infer:
-        with suppress(ModelError):
-            typing = typing_of(model)
-    return Described(tuple(_scopes(model.graph, typing, {})))
-
-
-def outlined(payload: bytes) -> Described:
-    """Return a serialised ModelProto as nodes and edges alone, which takes a tenth of the time of `described`.
-
-    A predicate can match the program only if its `skeleton` matches this. Raises ModelError when `payload` is no
-    ModelProto.
+    For a model that breaks the operators' rules, values have the types that the model declares.
     """
     try:
-        proto = onnx.load_model_from_string(payload)
-    except DecodeError as error:
-        raise ModelError(f"this is no ONNX model: {error}") from None
-    return Described(tuple(_outlines(proto.graph)))
+        typing = typing_of(model)
+    except ModelError:
+        infos = (*model.graph.inputs, *model.graph.outputs)
+        declared = {info.name: info.type for info in infos if info.type is not None}
+        typing = Typing({**model.graph.types, **declared}, {}, model.opset)
+    return Described(tuple(_graphs(model.graph, typing, {})))
 
 
-def _outlines(graph: onnx.GraphProto) -> Iterator[_Scope]:
-    nodes = tuple(Node(one.op_type, tuple(one.input), tuple(one.output), domain=one.domain) for one in graph.node)
-    yield _Scope(nodes, Counter(node.op for node in nodes), {}, {})
-    for one in graph.node:
-        for attribute in one.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _outlines(attribute.g)
-
-
-def _scopes(graph: Graph, typing: Typing, outer: Mapping[str, Tensor | None]) -> Iterator[_Scope]:
+def _graphs(graph: Graph, typing: Typing, outer: Mapping[str, Tensor | None]) -> Iterator[DescribedGraph]:
     constants: dict[str, Tensor | None] = {**outer, **graph.initializers}
     for node in graph.nodes:
         value = node.attributes.get("value")
@@ -274,11 +251,11 @@ def _scopes(graph: Graph, typing: Typing, outer: Mapping[str, Tensor | None]) ->
             constants[node.outputs[0]] = value.value
         elif plain(node) and all(name in constants for name in reads(node)):
             constants.update((name, typing.constants.get(name)) for name in node.outputs)
-    yield _Scope(graph.nodes, Counter(node.op for node in graph.nodes), typing.types, constants)
+    yield DescribedGraph(graph.nodes, typing.types, constants)
     for node in graph.nodes:
         if any(True for _ in node.subgraphs()):
             for body, inner in zip(node.subgraphs(), typing.bodies(node), strict=True):
-                yield from _scopes(body, inner, constants)
+                yield from _graphs(body, inner, constants)
 
 
 def inner_operators(node: Node) -> tuple[str, ...]:
@@ -299,22 +276,23 @@ def plain_attribute(value: Any) -> Any:  # noqa: ANN401 - values of attributes
     return None
 
 
-def _found(predicate: BugPredicate, scope: _Scope) -> bool:
+def _found(predicate: BugPredicate, graph: DescribedGraph, surely: bool) -> bool:
     """Search for the pattern by backtracking, node by node in the pattern's order."""
-    places: dict[str, list[int]] = {}
-    for place, node in enumerate(scope.nodes):
-        places.setdefault(node.op, []).append(place)
+    places = graph.places
+    if not all(node.op in places for node in predicate.nodes):
+        return False
 
     def search(number: int, bound: Mapping[str, str], used: frozenset[int]) -> bool:
         if number == len(predicate.nodes):
             return True
         wanted = predicate.nodes[number]
         for place in places.get(wanted.op, ()):
-            if place in used or not _node_fits(wanted, scope.nodes[place]):
+            if place in used or not _node_fits(wanted, graph.nodes[place]):
                 continue
-            for more in _bindings(wanted, scope.nodes[place], bound):
+            for more in _bindings(wanted, graph.nodes[place], bound):
                 if all(
-                    _value_fits(predicate.values.get(name), more[name], scope) for name in more.keys() - bound.keys()
+                    _value_fits(predicate.values.get(name), more[name], graph, surely)
+                    for name in more.keys() - bound.keys()
                 ) and search(number + 1, more, used | {place}):
                     return True
         return False
@@ -357,34 +335,37 @@ def _bind(name: str, held: str, bound: dict[str, str]) -> bool:
     return bound.setdefault(name, held) == held
 
 
-def _value_fits(wanted: ValuePattern | None, name: str, scope: _Scope) -> bool:
+def _value_fits(wanted: ValuePattern | None, name: str, graph: DescribedGraph, surely: bool) -> bool:
     if wanted is None:
         return True
-    constant = scope.constants.get(name)
-    if wanted.constant is not None and wanted.constant != (name in scope.constants):
+    constant = graph.constants.get(name)
+    if wanted.constant is not None and wanted.constant != (name in graph.constants):
         return False
-    if wanted.elements is not None and (
-        name not in scope.constants or (constant is not None and not _same_elements(wanted.elements, constant))
-    ):
-        return False
-    kind = TensorType(constant.dtype, constant.shape) if constant is not None else scope.types.get(name)
-    return kind is None or (isinstance(kind, TensorType) and _type_fits(wanted, kind))
+    if wanted.elements is not None:
+        if name not in graph.constants or (constant is None and surely):
+            return False
+        if constant is not None and not _same_elements(wanted.elements, constant):
+            return False
+    if wanted.dtype is None and wanted.rank is None and wanted.shape is None:
+        return True
+    kind = TensorType(constant.dtype, constant.shape) if constant is not None else graph.types.get(name)
+    return not surely if kind is None else isinstance(kind, TensorType) and _type_fits(wanted, kind, surely)
 
 
-def _type_fits(wanted: ValuePattern, kind: TensorType) -> bool:
+def _type_fits(wanted: ValuePattern, kind: TensorType, surely: bool) -> bool:
     if wanted.dtype == FLOATS:
         if DTYPES[kind.dtype].kind != "float":
             return False
     elif wanted.dtype is not None and kind.dtype != wanted.dtype:
         return False
     if kind.shape is None:
-        return True
+        return not surely or (wanted.rank is None and wanted.shape is None)
     if wanted.rank is not None and len(kind.shape) != wanted.rank:
         return False
     return wanted.shape is None or (
         len(kind.shape) == len(wanted.shape)
         and all(
-            want == ANY_SIZE or not isinstance(size, int) or size == want
+            want == ANY_SIZE or size == want or (not isinstance(size, int) and not surely)
             for size, want in zip(kind.shape, wanted.shape, strict=True)
         )
     )

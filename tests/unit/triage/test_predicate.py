@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from miscompile.base.errors import ModelError, StoreError
+from miscompile.base.errors import StoreError
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
@@ -18,7 +18,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.findings.folder import Stored
-from miscompile.graph.emit import emit, to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model
 from miscompile.graph.text.parser import parse_model
 from miscompile.triage.predicate import (
@@ -29,7 +29,6 @@ from miscompile.triage.predicate import (
     NodePattern,
     ValuePattern,
     described,
-    outlined,
     predicate_from,
     told_apart,
     widened,
@@ -144,16 +143,6 @@ def test_patterns_are_found_inside_bodies_and_bodies_are_conditions() -> None:
     branch = NodePattern("If", ("c",), ("r",), bodies=("Div", "Neg"))
     assert matches(replace(DIV_MUL, nodes=(branch,), values={}), text)
     assert not matches(replace(DIV_MUL, nodes=(replace(branch, bodies=("Neg", "Neg")),), values={}), text)
-
-
-def test_an_outline_has_nodes_and_edges_and_those_of_bodies() -> None:
-    assert DIV_MUL.skeleton.matches(outlined(emit(model())))
-    other = PROGRAM.replace("Mul(%q, %d)", "Mul(%q, %n)")
-    assert not DIV_MUL.skeleton.matches(outlined(emit(model(other))))
-    body = replace(DIV_MUL, nodes=DIV_MUL.nodes[:1])
-    assert body.skeleton.matches(outlined(emit(model(BRANCHES))))
-    with pytest.raises(ModelError, match="no ONNX model"):
-        outlined(b"\xff\xff")
 
 
 def test_json_and_back() -> None:
