@@ -6,7 +6,7 @@ without a compatible operand gets a bridge from another operand (OATest, section
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -60,9 +60,10 @@ class Context:
     inner: frozenset[str]
 
 
-def context_of(scope: Scope) -> Context:
-    """Return the context of all values in `scope`."""
-    fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
+def context_of(scope: Scope, fed: Collection[str] | None = None) -> Context:
+    """Return the context of all values in `scope`; `fed`, if known, are those that depend on an input of the graph."""
+    if fed is None:
+        fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
     values = tuple(operand for operand in scope.operands.values() if operand.value is None)
     return Context(values, frozenset(one.name for one in values if scope.producer[one.name] and one.name in fed))
 

@@ -48,9 +48,10 @@ _UNOBSERVED = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Offspring:
-    """A case as a future seed, with the seed and pattern that it came from."""
+    """A case as a future seed: its graph and outputs, and the seed and pattern that it came from."""
 
-    seed: Seed
+    scope: Scope
+    outputs: tuple[str, ...]
     parent: PooledSeed
     pattern: str
 
@@ -113,9 +114,11 @@ class Synthesised:
     def _admit(self, offspring: _Offspring, passes: frozenset[str]) -> None:
         host = offspring.parent.host
         names = (*host.patterns, offspring.pattern)
+        scope = offspring.scope
+        seed = seed_of(scope, offspring.outputs, f"{host.seed.source} + {offspring.pattern}")
         with suppress(RejectedDraft):
-            self.pool.put(prepared(offspring.seed, host.opset, self.support, self._limits, names), passes)
-            self._keep(Kept(offspring.seed, passes, names))
+            self.pool.put(prepared(seed, host.opset, self.support, self._limits, names, scope.operands), passes)
+            self._keep(Kept(seed, passes, names))
 
     def _keep(self, kept: Kept) -> None:
         """Write a seed into the corpus. If that fails, the campaign continues without a corpus."""
@@ -171,8 +174,7 @@ class Synthesised:
     def _remember(self, number: int, scope: Scope, entry: PooledSeed, pattern: Pattern, spliced: Spliced) -> None:
         if not self.options.high_order or len(scope.nodes) > self.options.most:
             return
-        seed = seed_of(scope, spliced.outputs, f"{entry.host.seed.source} + {pattern.name}")
-        self._offspring[number] = _Offspring(seed, entry, pattern.name)
+        self._offspring[number] = _Offspring(scope, spliced.outputs, entry, pattern.name)
         if len(self._offspring) > _REMEMBERED:
             del self._offspring[next(iter(self._offspring))]
 
@@ -228,7 +230,7 @@ class Synthesised:
 
     def _host(self, scope: Scope, outputs: Sequence[str], recipe: Mapping[str, Any]) -> Host:
         seed = seed_of(scope, outputs, "generated")
-        return prepared(seed, scope.opset, self.support, self._limits)
+        return prepared(seed, scope.opset, self.support, self._limits, built=scope.operands)
 
 
 def _admitted(pattern: Pattern, options: OatestOptions) -> bool:
