@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -114,7 +114,6 @@ class Player:
         self.strict = strict or bool(changes.dtypes) or changes.fresh or changes.integral
         self._before = before
         self.names_in_bodies = 0
-        self._written = seed.types
 
     def run(self) -> dict[str, Operand]:
         """Replay all of the seed, and return its values by their names in it."""
@@ -232,6 +231,10 @@ class Player:
         (copy,) = refresh((node,), names, self._inner_name)
         inputs = [self.known[name] if name else None for name in node.inputs]
         return self.scope.add_block(node.op, inputs, copy.attributes, [(kind, _UNBOUNDED) for kind in results])
+
+    @cached_property
+    def _written(self) -> Mapping[str, TensorType]:
+        return self.seed.types
 
     def _inner_name(self, _: str) -> str:
         name = f"body{self.names_in_bodies}_{len(self.scope.operands)}"

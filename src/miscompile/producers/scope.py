@@ -48,8 +48,18 @@ class Mark(NamedTuple):
     fresh: int
 
 
+class Serialised(NamedTuple):
+    """Bytes of nodes, by their identity, and of constants, by name, that several scopes begin with."""
+
+    nodes: dict[int, bytes]
+    constants: dict[str, bytes]
+
+
 class Scope:
-    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones."""
+    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones.
+
+    The first `taken` nodes, and the constants before them, are those of another scope: see `take_over`.
+    """
 
     def __init__(
         self,
@@ -75,6 +85,8 @@ class Scope:
         self.cycled: dict[str, tuple[Tensor, ...]] = {}
         self.initializers: dict[str, Tensor] = {}
         self.drawn: set[str] = set()
+        self.serialised = Serialised({}, {})
+        self.taken = 0
         self._elements = elements
         self._fresh = 0
 
@@ -112,9 +124,10 @@ class Scope:
         self.nodes = other.nodes[: mark.nodes]
         uses = self.uses
         for node in self.nodes:
-            for name in reads(node):
+            for name in reads(node) if node.attributes else node.inputs:
                 if name in uses:
                     uses[name] += 1
+        self.serialised, self.taken = other.serialised, mark.nodes
         self.inputs, self.pinned, self.cycled = dict(other.inputs), dict(other.pinned), dict(other.cycled)
         self.initializers, self.drawn = dict(other.initializers), set(other.drawn)
         self._fresh = mark.fresh
@@ -195,9 +208,15 @@ class Scope:
         self.operands[operand.name] = self.pool[operand.dtype][-1] = known
         return known
 
-    def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
-        """Add a call with one output and return that."""
-        return self.apply(Call(op, inputs, attributes))[0]
+    def call(
+        self,
+        op: str,
+        *inputs: Operand | None,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        drawn: bool = False,
+    ) -> Operand:
+        """Add a call with one output and return that. `drawn`: the caller knows that it is well-formed."""
+        return self.apply(Call(op, inputs, attributes), drawn=drawn)[0]
 
     def add_block(
         self,

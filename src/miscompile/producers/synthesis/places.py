@@ -159,15 +159,15 @@ def _abstract(
 
     `kept`: operands are guarded to the interval that the motif declares for new values.
     """
-    filling, sizes = _Filling(context), dict[str, int]()
+    filling, sizes, holes = _Filling(context), dict[str, int](), motif.holes
     dtype = ""
-    for statement in motif.holes:
+    for statement in holes:
         own = statement.dtype
         wanted = (own,) if own else (dtype,) if dtype else tuple(motif.dtypes)
         pool = [
             one for one in context.values if one.dtype in wanted and _bound(statement, one.shape, sizes) is not None
         ]
-        found = _chosen(scope, pool, filling, last=statement is motif.holes[-1])
+        found = _chosen(scope, pool, filling, last=statement is holes[-1])
         if found is None:
             kind = _known_dtype(scope, wanted)
             found = _bridged(scope, kind, _new_shape(statement, sizes, scope), filling)

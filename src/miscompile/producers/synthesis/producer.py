@@ -82,6 +82,9 @@ class Synthesised:
         self.options, self.support, self.functions = options, support, functions
         self.spec = print_spec("oatest", options)
         self.chooser = Chooser(list(patterns), targets, options.steer)
+        self._patterns = patterns
+        self._opsets: dict[int, tuple[int, ...]] = {}
+        """The opsets of each of `_patterns`, by identity, as far as they were asked for."""
         self.pool = SeedPool(options.pool)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._strict = Strict(_seed_options(options), support)
@@ -142,7 +145,7 @@ class Synthesised:
         """Yield the programs of one synthesis: as made, then with other outputs, constants and inputs."""
         options = self.options
         pattern = self.chooser.draw(rng, self.pool.fired)
-        opsets = tuple(opset for opset in options.opsets if takes(pattern, opset))
+        opsets = self._opsets_of(pattern)
         entry = self._entry(rng, self.chooser.intended(pattern) if options.steer else (), opsets)
         scope = self._scope(rng, entry.host.opset)
         mutations = Mutations() if rng.random() < options.mutations else NONE
@@ -159,6 +162,13 @@ class Synthesised:
         yield self._called(case, finisher, spliced, rng) if self._calls(rng) else case
         recipe = {**recipe, "synthesis": -1}
         yield from variants(finisher, options.feeds, recipe, options.variants, inner=_VARIANT_INNER, flip=_VARIANT_FLIP)
+
+    def _opsets_of(self, pattern: Pattern) -> tuple[int, ...]:
+        """Return the opsets that have the operators of a pattern, which are looked up once."""
+        known = self._opsets.get(id(pattern))
+        if known is None:
+            known = self._opsets[id(pattern)] = tuple(each for each in self.options.opsets if takes(pattern, each))
+        return known
 
     def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
         """Return the recipe of a case; `observe` in it requests the passes that change the program."""
