@@ -20,7 +20,7 @@ from miscompile.patterns.language import Motif, MotifValue
 from miscompile.patterns.lift import constant_holes
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.guards import guard
-from miscompile.producers.motifs.plant import NONE, Mutations, plant
+from miscompile.producers.motifs.plant import NONE, Mutations, plant, untried_dtypes
 from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
@@ -157,13 +157,14 @@ def _abstract(
 ) -> PlacedPattern:
     """Plant the motif on operands that its sizes and dtypes allow, with bridges where there is none.
 
-    `kept`: operands are guarded to the interval that the motif declares for new values.
+    `kept`: operands are guarded to the interval that the motif declares for new values. Dtypes in which the target has
+    refused the motif are not tried again, because bridges to its holes cost most of a splice.
     """
     filling, sizes, holes = _Filling(context), dict[str, int](), motif.holes
-    dtype = ""
+    dtype, dtypes = "", untried_dtypes(scope, motif)
     for statement in holes:
         own = statement.dtype
-        wanted = (own,) if own else (dtype,) if dtype else tuple(motif.dtypes)
+        wanted = (own,) if own else (dtype,) if dtype else dtypes
         pool = [
             one for one in context.values if one.dtype in wanted and _bound(statement, one.shape, sizes) is not None
         ]
