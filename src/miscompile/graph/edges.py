@@ -9,12 +9,15 @@ from miscompile.graph.model import Attribute, Graph, Node
 
 
 def reads(node: Node) -> Iterator[str]:
-    """Yield every value that `node` uses, with repetition: its inputs, then the values that its bodies capture."""
+    """Yield every value that `node` uses, with repetition: its inputs, then the values that each body captures.
+
+    Captured values are sorted, because the order of a set of names differs from process to process.
+    """
     for name in node.inputs:
         if name:
             yield name
     for body in node.subgraphs():
-        yield from captured(body)
+        yield from sorted(captured(body))
 
 
 def defined(graph: Graph) -> set[str]:

@@ -114,8 +114,14 @@ class Finisher:
 
     def _shared(self) -> tuple[bytes, dict[str, bytes]]:
         """Return the serialised nodes, and constants by name."""
-        nodes = [node_field(node) for node in self.nodes]
-        constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
+        known, first = self.scope.serialised, self.scope.nodes[: self.scope.taken]
+        for node in first:
+            if id(node) not in known.nodes:
+                known.nodes[id(node)] = node_field(node)
+        nodes = [known.nodes[id(node)] for node in first]
+        nodes += [node_field(node) for node in self.nodes[len(first) :]]
+        shared = known.constants
+        constants = {name: shared.get(name) or tensor_field(name, value) for name, value in self.constants.items()}
         return b"".join((*nodes, name_field(_NAME))), constants
 
     def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: InputSetting) -> bytes:

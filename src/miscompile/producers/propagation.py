@@ -5,6 +5,7 @@ elements are known while it is built, and the types of later nodes depend on the
 (https://onnx.ai/onnx/repo-docs/ShapeInference.html).
 """
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -28,11 +29,9 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
 
     The call must be defined. Results of more than 64 elements are not computed, because they are no shapes.
     """
-    if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > STRUCTURAL_SIZE:
+    if call.domain or not may_be_known(call.op, call.inputs, results):
         return None
     sizes = call.op in having("reads-shape")
-    if call.domain or not (sizes or (call.op in having("shape-arithmetic") and all(map(_is_known, call.inputs)))):
-        return None
     given = tuple(None if operand is None else _given(operand, sizes) for operand in call.inputs)
     attributes = tuple(call.attributes.items())
     try:
@@ -41,6 +40,13 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
         return None  # the evaluator does not support this call; the elements stay unknown
     fits = found.dtype == DTYPES[results[0].dtype].storage and found.shape == results[0].shape
     return Tensor(results[0].dtype, found) if fits else None
+
+
+def may_be_known(op: str, operands: Sequence[Operand | None], results: Sequence[Operand]) -> bool:
+    """Tell whether `elements_of` may find the elements of a call's result."""
+    if len(results) != 1 or results[0].dtype not in _DTYPES or math.prod(results[0].shape) > STRUCTURAL_SIZE:
+        return False
+    return op in having("reads-shape") or (op in having("shape-arithmetic") and all(map(_is_known, operands)))
 
 
 def _is_known(operand: Operand | None) -> bool:

@@ -6,10 +6,9 @@ operands. A replayed seed is therefore as valid as a generated graph, and its va
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import count
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -26,7 +25,7 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import Range, choose_range, draw
 from miscompile.producers.control.forms import blocks
-from miscompile.producers.propagation import elements_of
+from miscompile.producers.propagation import elements_of, may_be_known
 from miscompile.producers.scope import Scope
 
 _DTYPE_ATTRIBUTES = frozenset({"to", "dtype"})
@@ -91,17 +90,30 @@ def has_batch(seed: Seed) -> bool:
 class Player:
     """Replays a seed node by node, so that a caller can add other nodes in between.
 
-    `known` holds the seed's values so far, by their names in the seed. `strict` rejects calls that may overflow
+    `known` holds the seed's values so far, by their names in the seed; `names_in_bodies` counts the names given to
+    values inside bodies. `strict` rejects calls that may overflow
     according to the intervals; otherwise their results have no facts. Every step raises RejectedDraft as `replay` does.
+
+    `before` holds values of the seed, by their names in it, from an earlier scope of the same opset, support and
+    strictness. A node whose operands are as they were there gets the results that it had there, because types and facts
+    depend on nothing else; only a replay without changes may be given them.
     """
 
-    def __init__(self, scope: Scope, seed: Seed, changes: Changes = AS_IT_IS, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        seed: Seed,
+        changes: Changes = AS_IT_IS,
+        *,
+        strict: bool = False,
+        before: Mapping[str, Operand] = MappingProxyType({}),
+    ) -> None:
         self.scope, self.seed, self.changes = scope, seed, changes
         self.rng: random.Random = scope.rng
         self.known: dict[str, Operand] = {}
         self.strict = strict or bool(changes.dtypes) or changes.fresh or changes.integral
-        self._bodies = count()
-        self._written = seed.types
+        self._before = before
+        self.names_in_bodies = 0
 
     def run(self) -> dict[str, Operand]:
         """Replay all of the seed, and return its values by their names in it."""
@@ -123,9 +135,28 @@ class Player:
 
         Returns the results, which become the node's outputs in `known`. A node with bodies allows no replacement.
         """
-        results = self._block(node) if any(True for _ in node.subgraphs()) else self._call(node, instead)
-        self.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
+        results = self._block(node) if has_bodies(node) else self._call(node, instead)
+        for name, result in zip(node.outputs, results, strict=True):
+            if name:
+                self.known[name] = result
         return results
+
+    def _earlier(self, node: Node, read: Iterable[str]) -> list[Operand] | None:
+        """Return the results that a node had before; None unless all operands that it reads are as they were."""
+        known, before = self.known, self._before
+        for name in read:
+            if name:
+                one, other = known[name], before.get(name)
+                if (
+                    other is None
+                    or one.facts != other.facts
+                    or one.value is not other.value
+                    or one.shape != other.shape
+                    or one.dtype != other.dtype
+                ):
+                    return None
+        found = [before[name] for name in node.outputs if name in before]
+        return found if len(found) == len(node.outputs) else None
 
     def _dtype(self, dtype: str) -> str:
         return self.changes.dtypes.get(dtype, dtype)
@@ -159,9 +190,12 @@ class Player:
         return self.scope.given_constant(converted, _facts(converted), free=is_float(dtype))
 
     def _call(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
+        earlier = self._earlier(node, node.inputs) if self._before and not instead else None
         operands = [
             instead.get(place) or (self.known[name] if name else None) for place, name in enumerate(node.inputs)
         ]
+        if earlier is not None and (earlier[0].value is not None or not may_be_known(node.op, operands, earlier)):
+            return self.scope.add_known(node.op, operands, node.attributes, earlier)
         if self._twice(node.op, operands):
             operands[1] = operands[0]
         attributes = {name: self._attribute(name, given) for name, given in node.attributes.items()}
@@ -188,14 +222,24 @@ class Player:
         """Add a node with bodies unchanged; only the types of its results are known."""
         if self.changes != AS_IT_IS:
             raise RejectedDraft(f"{node.op} is not changed")
-        self._require_same_types(node)
-        self._require_sound(node)
+        if not self._before or self._earlier(node, reads(node)) is None:
+            self._require_same_types(node)
+            self._require_sound(node)
         names = {name: self.known[name].name for name in dict.fromkeys(reads(node))}
         results = [self._type_of(name) for name in node.outputs]
         names.update((name, name) for name in node.outputs)
-        (copy,) = refresh((node,), names, lambda _: f"body{next(self._bodies)}_{len(self.scope.operands)}")
+        (copy,) = refresh((node,), names, self._inner_name)
         inputs = [self.known[name] if name else None for name in node.inputs]
         return self.scope.add_block(node.op, inputs, copy.attributes, [(kind, _UNBOUNDED) for kind in results])
+
+    @cached_property
+    def _written(self) -> Mapping[str, TensorType]:
+        return self.seed.types
+
+    def _inner_name(self, _: str) -> str:
+        name = f"body{self.names_in_bodies}_{len(self.scope.operands)}"
+        self.names_in_bodies += 1
+        return name
 
     def _type_of(self, name: str) -> TensorType:
         kind = self._written.get(name)
@@ -250,6 +294,11 @@ class Player:
         if value is None or not isinstance(value.value, Tensor):
             raise RejectedDraft("a constant of another kind")
         return self.scope.new_constant(value.value)
+
+
+def has_bodies(node: Node) -> bool:
+    """Tell whether a node has bodies, such as If and Loop."""
+    return bool(node.attributes) and any(True for _ in node.subgraphs())
 
 
 def _sizes(kind: TensorType) -> Shape:

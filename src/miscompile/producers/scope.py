@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from miscompile.base.dtypes import PLAIN, is_float
@@ -47,8 +48,18 @@ class Mark(NamedTuple):
     fresh: int
 
 
+class Serialised(NamedTuple):
+    """Bytes of nodes, by their identity, and of constants, by name, that several scopes begin with."""
+
+    nodes: dict[int, bytes]
+    constants: dict[str, bytes]
+
+
 class Scope:
-    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones."""
+    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones.
+
+    The first `taken` nodes, and the constants before them, are those of another scope: see `take_over`.
+    """
 
     def __init__(
         self,
@@ -74,6 +85,8 @@ class Scope:
         self.cycled: dict[str, tuple[Tensor, ...]] = {}
         self.initializers: dict[str, Tensor] = {}
         self.drawn: set[str] = set()
+        self.serialised = Serialised({}, {})
+        self.taken = 0
         self._elements = elements
         self._fresh = 0
 
@@ -96,6 +109,27 @@ class Scope:
             for name in reads(self.nodes.pop()):
                 if name in self.uses:
                     self.uses[name] -= 1
+        self._fresh = mark.fresh
+
+    def take_over(self, other: "Scope", mark: Mark) -> None:
+        """Fill this scope, which must be empty, with what `other` held at `mark`, under the same names.
+
+        At that time `other` had all of its inputs and constants.
+        """
+        self.operands = dict(islice(other.operands.items(), mark.names))
+        self.producer = dict(islice(other.producer.items(), mark.names))
+        self.uses = dict.fromkeys(self.operands, 0)
+        for operand in self.operands.values():
+            self.pool.setdefault(operand.dtype, []).append(operand)
+        self.nodes = other.nodes[: mark.nodes]
+        uses = self.uses
+        for node in self.nodes:
+            for name in reads(node) if node.attributes else node.inputs:
+                if name in uses:
+                    uses[name] += 1
+        self.serialised, self.taken = other.serialised, mark.nodes
+        self.inputs, self.pinned, self.cycled = dict(other.inputs), dict(other.pinned), dict(other.cycled)
+        self.initializers, self.drawn = dict(other.initializers), set(other.drawn)
         self._fresh = mark.fresh
 
     def new_input(self, dtype: str, shape: Shape, span: Range) -> Operand:
@@ -174,9 +208,15 @@ class Scope:
         self.operands[operand.name] = self.pool[operand.dtype][-1] = known
         return known
 
-    def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
-        """Add a call with one output and return that."""
-        return self.apply(Call(op, inputs, attributes))[0]
+    def call(
+        self,
+        op: str,
+        *inputs: Operand | None,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        drawn: bool = False,
+    ) -> Operand:
+        """Add a call with one output and return that. `drawn`: the caller knows that it is well-formed."""
+        return self.apply(Call(op, inputs, attributes), drawn=drawn)[0]
 
     def add_block(
         self,
@@ -195,6 +235,29 @@ class Scope:
         for name in list(reads(self.nodes[-1]))[given:]:
             self.uses[name] += 1
         return made
+
+    def add_known(
+        self,
+        op: str,
+        inputs: Sequence[Operand | None],
+        attributes: Mapping[str, Attribute],
+        results: Sequence[Operand],
+    ) -> tuple[Operand, ...]:
+        """Add a node whose results are known but for their names, and return the results.
+
+        The method checks nothing: the caller knows the results from an equal call on equal operands.
+        """
+        uses = self.uses
+        names = tuple(["" if operand is None else operand.name for operand in inputs])
+        for name in names:
+            if name:
+                uses[name] += 1
+        made = []
+        for dtype, shape, facts, value in [result[1:] for result in results]:
+            made.append(self._register(Operand(f"v{self._fresh}", dtype, shape, facts, value), op))
+            self._fresh += 1
+        self.nodes.append(Node(op, names, tuple([result.name for result in made]), attributes))
+        return tuple(made)
 
     def add_inner(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute]) -> str:
         """Add a node whose single result is not a tensor (a sequence, an optional), and return the result's name.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import ModelError
 from miscompile.graph.check import check
-from miscompile.graph.edges import all_names, captured, producers, toposort, users
+from miscompile.graph.edges import all_names, captured, producers, reads, toposort, users
 from miscompile.graph.equality import difference, same_model
 from miscompile.graph.model import Model, Node
 from miscompile.graph.prune import prune
@@ -41,6 +41,14 @@ def test_captures_producers_and_users() -> None:
     assert producers(graph) == {"a": 0, "dead": 1, "y": 2}
     assert users(graph) == {"x": (0, 2), "a": (1, 2), "w": (2,), "c": (2,)}
     assert all_names(graph) == {"x", "c", "idle", "y", "w", "lost", "a", "dead", "p", "waste", "q", "own"}
+
+
+def test_captured_values_are_read_in_an_order_that_does_not_vary() -> None:
+    """Names in a set have another order in every process."""
+    names = [f"v{number}" for number in (31, 7, 19, 2, 40, 11, 5)]
+    chain = " ".join(f"%s{place} = Add(%{name}, %{name})" for place, name in enumerate(names))
+    text = f"opset 21 graph g(%c: bool[]) -> (%y) {{ %y = If(%c) {{ then_branch=graph t() -> (%s0) {{ {chain} }} }} }}"
+    assert list(reads(parse_model(text).graph.nodes[0])) == ["c", *sorted(names)]
 
 
 def test_prune_drops_what_no_output_needs() -> None:

@@ -145,6 +145,18 @@ def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
     return motif.name, dtype, scope.opset
 
 
+def untried_dtypes(scope: Scope, motif: Motif) -> tuple[str, ...]:
+    """Return the dtypes of `motif` but those in which the target is known to refuse it.
+
+    Raises RejectedDraft when there is none.
+    """
+    barren = scope.support.barren
+    found = tuple([dtype for dtype in motif.dtypes if _kind(scope, motif, dtype) not in barren])
+    if not found:
+        raise RejectedDraft("the target refuses the motif in each of its dtypes")
+    return found
+
+
 def fits(motif: Motif, shape: Shape) -> bool:
     """Tell whether the first value of `motif` can have `shape`."""
     first = motif.statements[0]

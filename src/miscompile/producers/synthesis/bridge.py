@@ -5,6 +5,7 @@ elements stay valid: padding repeats existing elements, and elements out of a Ca
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
+from miscompile.ops.facts import Facts, measure
 from miscompile.ops.spec import Operand, Shape
 from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
@@ -60,20 +62,20 @@ def _resized(scope: Scope, flat: Operand, wanted: int) -> Operand:
     except RejectedDraft:
         scope.rollback(mark)
     places = tuple(place % flat.shape[0] for place in range(wanted))
-    return scope.call("Gather", flat, _numbers(scope, places), attributes={"axis": attribute(0)})
+    return scope.call("Gather", flat, _numbers(scope, places), attributes={"axis": attribute(0)}, drawn=True)
 
 
 def _reshape(scope: Scope, operand: Operand, shape: Shape) -> Operand:
     if 0 in shape:
         raise RejectedDraft("a size of zero means another thing to Reshape")
-    return scope.call("Reshape", operand, _numbers(scope, shape))
+    return scope.call("Reshape", operand, _numbers(scope, shape), drawn=True)
 
 
 def _sliced(scope: Scope, flat: Operand, wanted: int) -> Operand:
     """Slice `wanted` elements from the front, the end, or the middle."""
     first = int(scope.rng.random() * (flat.shape[0] - wanted + 1))
     given = (_numbers(scope, (value,)) for value in (first, first + wanted, 0))
-    return scope.call("Slice", flat, *given)
+    return scope.call("Slice", flat, *given, drawn=True)
 
 
 def _padded(scope: Scope, flat: Operand, wanted: int) -> Operand:
@@ -82,12 +84,12 @@ def _padded(scope: Scope, flat: Operand, wanted: int) -> Operand:
     if scope.rng.random() < 0.5:
         mark = scope.mark()
         try:
-            return scope.call("Pad", flat, pads, attributes={"mode": attribute("edge")})
+            return scope.call("Pad", flat, pads, attributes={"mode": attribute("edge")}, drawn=True)
         except RejectedDraft:
             scope.rollback(mark)
     value = min(max(0.0, flat.facts.lo), flat.facts.hi)
     number = value if is_float(flat.dtype) else int(value)
-    return scope.call("Pad", flat, pads, scope.new_constant(tensor(np.asarray(number), flat.dtype)))
+    return scope.call("Pad", flat, pads, scope.new_constant(tensor(np.asarray(number), flat.dtype)), drawn=True)
 
 
 def _cast(scope: Scope, operand: Operand, dtype: str) -> Operand:
@@ -102,8 +104,16 @@ def _cast(scope: Scope, operand: Operand, dtype: str) -> Operand:
         )
         if not operand.facts.inside(lo, hi):
             operand = guard(scope, operand, (lo, hi))
-    return scope.call("Cast", operand, attributes={"to": attribute(info.code)})
+    return scope.call("Cast", operand, attributes={"to": attribute(info.code)}, drawn=True)
 
 
 def _numbers(scope: Scope, values: Shape) -> Operand:
-    return scope.new_constant(Tensor("int64", np.asarray(values, np.int64)))
+    return scope.given_constant(*_vector(values), free=False)
+
+
+@lru_cache(1 << 12)
+def _vector(values: Shape) -> tuple[Tensor, Facts]:
+    """Return the constant of these integers and its facts; equal ones are one tensor."""
+    value = Tensor("int64", np.asarray(values, np.int64))
+    value.array.flags.writeable = False
+    return value, measure(value)

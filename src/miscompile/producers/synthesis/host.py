@@ -1,9 +1,11 @@
 """Hosts: seeds prepared for synthesis, with the facts of every value."""
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
@@ -15,11 +17,19 @@ from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.patterns.language import MotifCall
 from miscompile.patterns.pattern import Pattern
-from miscompile.producers.replay import Player
-from miscompile.producers.scope import Scope, tensor_type
+from miscompile.producers.replay import Player, has_bodies
+from miscompile.producers.scope import Mark, Scope, tensor_type
 
 ROOM = 16384
 """Greatest number of elements of a value: patterns add their own sizes to the seed."""
+
+
+class Socket(NamedTuple):
+    """A place where a node reads a value that can be replaced."""
+
+    node: int
+    place: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +37,13 @@ class Host:
     """A seed that the target supports under `opset`.
 
     `values` holds operands with facts by name. `strict`: no value can overflow, and none may after synthesis. `points`
-    are the positions at which a pattern can read a result of an earlier node and be read by a later one. `patterns` are
-    the names of the patterns that it contains already.
+    are the positions at which a pattern can read a result of an earlier node and be read by a later one. `sockets` are
+    the operand positions that can be replaced, in order. `patterns` are the names of the patterns that it contains
+    already.
+
+    `scope` is the one in which the seed was replayed, `marks` its state before each node and at the end, with the
+    number of names in bodies. `fed` holds the values in it that depend on an input. `fixed`: no replay draws anything,
+    so that each begins like that scope.
     """
 
     seed: Seed
@@ -36,6 +51,11 @@ class Host:
     values: Mapping[str, Operand]
     strict: bool
     points: tuple[int, ...]
+    sockets: tuple[Socket, ...]
+    scope: Scope
+    marks: tuple[tuple[Mark, int], ...]
+    fed: frozenset[str]
+    fixed: bool
     patterns: tuple[str, ...] = ()
 
     @property
@@ -49,13 +69,41 @@ def new_scope(rng: random.Random, opset: int, support: Support, limits: Operator
     return Scope(rng, opset, limits, style, support, ROOM)
 
 
-def prepared(seed: Seed, opset: int, support: Support, limits: OperatorLimits, patterns: Iterable[str] = ()) -> Host:
-    """Return `seed` as a host. Raises RejectedDraft when the target does not support it, or it may be undefined."""
-    strict = not any(True for node in seed.graph.nodes for _ in node.subgraphs())
+def prepared(
+    seed: Seed,
+    opset: int,
+    support: Support,
+    limits: OperatorLimits,
+    patterns: Iterable[str] = (),
+    built: Mapping[str, Operand] = MappingProxyType({}),
+) -> Host:
+    """Return `seed` as a host. Raises RejectedDraft when the target does not support it, or it may be undefined.
+
+    `built` holds the seed's values in the scope of the same opset and support that it was made from, if there is one.
+    """
+    graph = seed.graph
+    blocks = [node for node in graph.nodes if has_bodies(node)]
+    for node in blocks:  # a scope may know more of their results than a replay does
+        built = {name: operand for name, operand in built.items() if name not in node.outputs}
     scope = new_scope(random.Random(0), opset, support, limits, Style(integral=False, full=False))
-    player = Player(scope, seed, strict=strict)
-    values = player.run()
-    return Host(seed, opset, values, strict, _points(seed, values), tuple(patterns))
+    player = Player(scope, seed, strict=not blocks, before=built)
+    player.begin()
+    marks = [(scope.mark(), 0)]
+    for node in graph.nodes:
+        player.play(node)
+        marks.append((scope.mark(), player.names_in_bodies))
+    values = player.known
+    fed = live(graph.nodes, [info.name for info in graph.inputs])
+    sockets = [
+        Socket(number, place, node.inputs[place])
+        for number, node in enumerate(graph.nodes)
+        for place in open_places(node, values)
+    ]
+    return Host(
+        seed, opset, values, not blocks, _points(graph, values, fed, sockets), tuple(sockets), scope, tuple(marks),
+        frozenset(values[name].name for name in fed if name in values),
+        not seed.pinned and all(info.name in seed.ranges for info in graph.inputs), tuple(patterns),
+    )  # fmt: skip
 
 
 def live(nodes: Iterable[Node], inputs: Iterable[str]) -> set[str]:
@@ -67,17 +115,18 @@ def live(nodes: Iterable[Node], inputs: Iterable[str]) -> set[str]:
     return names
 
 
-def _points(seed: Seed, values: Mapping[str, Operand]) -> tuple[int, ...]:
-    nodes = seed.graph.nodes
-    fed = live(nodes, [info.name for info in seed.graph.inputs])
-    makers = [place for place, node in enumerate(nodes) if any(_flows(values, name) for name in fed & {*node.outputs})]
-    readers = [place for place, node in enumerate(nodes) if any(True for _ in open_places(node, values))]
-    return tuple(range(makers[0] + 1, readers[-1] + 1)) if makers and readers else ()
+def _points(
+    graph: Graph, values: Mapping[str, Operand], fed: Collection[str], sockets: Sequence[Socket]
+) -> tuple[int, ...]:
+    for place, node in enumerate(graph.nodes if sockets else ()):
+        if any(name in fed and _flows(values, name) for name in node.outputs):
+            return tuple(range(place + 1, sockets[-1].node + 1))
+    return ()
 
 
 def open_places(node: Node, values: Mapping[str, Operand]) -> Iterator[int]:
     """Yield the operand positions of a node that can be replaced: no constants, and no values that a body captures."""
-    if not any(True for _ in node.subgraphs()):
+    if not has_bodies(node):
         yield from (place for place, name in enumerate(node.inputs) if _flows(values, name))
 
 

@@ -6,7 +6,7 @@ without a compatible operand gets a bridge from another operand (OATest, section
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,7 +20,7 @@ from miscompile.patterns.language import Motif, MotifValue
 from miscompile.patterns.lift import constant_holes
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.guards import guard
-from miscompile.producers.motifs.plant import NONE, Mutations, plant
+from miscompile.producers.motifs.plant import NONE, Mutations, plant, untried_dtypes
 from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
@@ -60,9 +60,10 @@ class Context:
     inner: frozenset[str]
 
 
-def context_of(scope: Scope) -> Context:
-    """Return the context of all values in `scope`."""
-    fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
+def context_of(scope: Scope, fed: Collection[str] | None = None) -> Context:
+    """Return the context of all values in `scope`; `fed`, if known, are those that depend on an input of the graph."""
+    if fed is None:
+        fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
     values = tuple(operand for operand in scope.operands.values() if operand.value is None)
     return Context(values, frozenset(one.name for one in values if scope.producer[one.name] and one.name in fed))
 
@@ -156,17 +157,18 @@ def _abstract(
 ) -> PlacedPattern:
     """Plant the motif on operands that its sizes and dtypes allow, with bridges where there is none.
 
-    `kept`: operands are guarded to the interval that the motif declares for new values.
+    `kept`: operands are guarded to the interval that the motif declares for new values. Dtypes in which the target has
+    refused the motif are not tried again, because bridges to its holes cost most of a splice.
     """
-    filling, sizes = _Filling(context), dict[str, int]()
-    dtype = ""
-    for statement in motif.holes:
+    filling, sizes, holes = _Filling(context), dict[str, int](), motif.holes
+    dtype, dtypes = "", untried_dtypes(scope, motif)
+    for statement in holes:
         own = statement.dtype
-        wanted = (own,) if own else (dtype,) if dtype else tuple(motif.dtypes)
+        wanted = (own,) if own else (dtype,) if dtype else dtypes
         pool = [
             one for one in context.values if one.dtype in wanted and _bound(statement, one.shape, sizes) is not None
         ]
-        found = _chosen(scope, pool, filling, last=statement is motif.holes[-1])
+        found = _chosen(scope, pool, filling, last=statement is holes[-1])
         if found is None:
             kind = _known_dtype(scope, wanted)
             found = _bridged(scope, kind, _new_shape(statement, sizes, scope), filling)

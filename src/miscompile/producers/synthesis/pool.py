@@ -47,7 +47,10 @@ class SeedPool:
         With `wanted`, passes that the pattern will trigger, it is one whose own passes were observed least together
         with these.
         """
-        entries = self.entries if opsets is None else [one for one in self.entries if one.host.opset in opsets]
+        entries = self.entries
+        if opsets is not None:
+            allowed = frozenset(opsets)
+            entries = [one for one in entries if one.host.opset in allowed]
         if not entries:
             return None
         wanted = tuple(wanted)

@@ -48,9 +48,10 @@ _UNOBSERVED = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Offspring:
-    """A case as a future seed, with the seed and pattern that it came from."""
+    """A case as a future seed: its graph and outputs, and the seed and pattern that it came from."""
 
-    seed: Seed
+    scope: Scope
+    outputs: tuple[str, ...]
     parent: PooledSeed
     pattern: str
 
@@ -81,6 +82,9 @@ class Synthesised:
         self.options, self.support, self.functions = options, support, functions
         self.spec = print_spec("oatest", options)
         self.chooser = Chooser(list(patterns), targets, options.steer)
+        self._patterns = patterns
+        self._opsets: dict[int, tuple[int, ...]] = {}
+        """The opsets of each of `_patterns`, by identity, as far as they were asked for."""
         self.pool = SeedPool(options.pool)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._strict = Strict(_seed_options(options), support)
@@ -113,9 +117,11 @@ class Synthesised:
     def _admit(self, offspring: _Offspring, passes: frozenset[str]) -> None:
         host = offspring.parent.host
         names = (*host.patterns, offspring.pattern)
+        scope = offspring.scope
+        seed = seed_of(scope, offspring.outputs, f"{host.seed.source} + {offspring.pattern}")
         with suppress(RejectedDraft):
-            self.pool.put(prepared(offspring.seed, host.opset, self.support, self._limits, names), passes)
-            self._keep(Kept(offspring.seed, passes, names))
+            self.pool.put(prepared(seed, host.opset, self.support, self._limits, names, scope.operands), passes)
+            self._keep(Kept(seed, passes, names))
 
     def _keep(self, kept: Kept) -> None:
         """Write a seed into the corpus. If that fails, the campaign continues without a corpus."""
@@ -139,7 +145,7 @@ class Synthesised:
         """Yield the programs of one synthesis: as made, then with other outputs, constants and inputs."""
         options = self.options
         pattern = self.chooser.draw(rng, self.pool.fired)
-        opsets = tuple(opset for opset in options.opsets if takes(pattern, opset))
+        opsets = self._opsets_of(pattern)
         entry = self._entry(rng, self.chooser.intended(pattern) if options.steer else (), opsets)
         scope = self._scope(rng, entry.host.opset)
         mutations = Mutations() if rng.random() < options.mutations else NONE
@@ -157,6 +163,13 @@ class Synthesised:
         recipe = {**recipe, "synthesis": -1}
         yield from variants(finisher, options.feeds, recipe, options.variants, inner=_VARIANT_INNER, flip=_VARIANT_FLIP)
 
+    def _opsets_of(self, pattern: Pattern) -> tuple[int, ...]:
+        """Return the opsets that have the operators of a pattern, which are looked up once."""
+        known = self._opsets.get(id(pattern))
+        if known is None:
+            known = self._opsets[id(pattern)] = tuple(each for each in self.options.opsets if takes(pattern, each))
+        return known
+
     def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
         """Return the recipe of a case; `observe` in it requests the passes that change the program."""
         self._number += 1
@@ -171,8 +184,7 @@ class Synthesised:
     def _remember(self, number: int, scope: Scope, entry: PooledSeed, pattern: Pattern, spliced: Spliced) -> None:
         if not self.options.high_order or len(scope.nodes) > self.options.most:
             return
-        seed = seed_of(scope, spliced.outputs, f"{entry.host.seed.source} + {pattern.name}")
-        self._offspring[number] = _Offspring(seed, entry, pattern.name)
+        self._offspring[number] = _Offspring(scope, spliced.outputs, entry, pattern.name)
         if len(self._offspring) > _REMEMBERED:
             del self._offspring[next(iter(self._offspring))]
 
@@ -228,7 +240,7 @@ class Synthesised:
 
     def _host(self, scope: Scope, outputs: Sequence[str], recipe: Mapping[str, Any]) -> Host:
         seed = seed_of(scope, outputs, "generated")
-        return prepared(seed, scope.opset, self.support, self._limits)
+        return prepared(seed, scope.opset, self.support, self._limits, built=scope.operands)
 
 
 def _admitted(pattern: Pattern, options: OatestOptions) -> bool:

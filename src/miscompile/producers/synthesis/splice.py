@@ -8,7 +8,6 @@ is typed, checked against intervals and rejected where it may be undefined.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.edges import reads
@@ -20,7 +19,7 @@ from miscompile.producers.motifs.plant import NONE, Mutations
 from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
-from miscompile.producers.synthesis.host import Host, open_places
+from miscompile.producers.synthesis.host import Host, Socket
 from miscompile.producers.synthesis.places import PlacedPattern, context_of, place
 
 _JOINS = 8
@@ -29,14 +28,6 @@ _OUTPUTS = 3
 """Greatest number of a pattern's outputs that are joined to the seed; others are outputs of the graph."""
 _ABSTRACT = 0.3
 """Probability that a consumer of another size is tried when none of the same type exists."""
-
-
-class Socket(NamedTuple):
-    """A place where a node after the synthesis point reads a value."""
-
-    node: int
-    place: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +64,9 @@ def splice(
     nodes = host.seed.graph.nodes
     points = host.points or (len(nodes),)
     point = points[int(scope.rng.random() * len(points))]
-    player = Player(scope, host.seed, strict=host.strict)
-    player.begin()
-    for node in nodes[:point]:
-        player.play(node)
+    player = _begun(scope, host, point)
     first = len(scope.nodes)
-    context = context_of(scope)
+    context = context_of(scope, host.fed if host.fixed else None)
     placed = place(scope, pattern, context, mutations, noops)
     last = len(scope.nodes)
     joints = _joined(scope, host, player, placed, point)
@@ -88,6 +76,20 @@ def splice(
     joined = bool(joints.instead)
     bridges = placed.bridges + joints.bridges
     return Spliced(placed, point, first, last, inner, joined, bridges, tuple(dict.fromkeys(outputs)))
+
+
+def _begun(scope: Scope, host: Host, point: int) -> Player:
+    """Replay the nodes of the seed before the point."""
+    player = Player(scope, host.seed, strict=host.strict, before=host.values)
+    if host.fixed:
+        mark, player.names_in_bodies = host.marks[point]
+        scope.take_over(host.scope, mark)
+        player.known = dict(host.values)
+        return player
+    player.begin()
+    for node in host.seed.graph.nodes[:point]:
+        player.play(node)
+    return player
 
 
 def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) -> set[str]:
@@ -102,7 +104,7 @@ def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) ->
 def _joined(scope: Scope, host: Host, player: Player, placed: PlacedPattern, point: int) -> _Joints:
     """Replay the rest of the seed with the pattern's outputs in it, or without them if no consumer accepts one."""
     rest = host.seed.graph.nodes[point:]
-    sockets = _sockets(host, point)
+    sockets = [socket for socket in host.sockets if socket.node >= point]
     mark, known = scope.mark(), dict(player.known)
     for attempt in range(_JOINS if sockets else 0):
         try:
@@ -117,15 +119,6 @@ def _joined(scope: Scope, host: Host, player: Player, placed: PlacedPattern, poi
     for node in rest:
         player.play(node)
     return _Joints()
-
-
-def _sockets(host: Host, point: int) -> list[Socket]:
-    """Return every operand position after the point that can be replaced."""
-    return [
-        Socket(number, place, node.inputs[place])
-        for number, node in enumerate(host.seed.graph.nodes[point:], point)
-        for place in open_places(node, host.values)
-    ]
 
 
 def _joints(

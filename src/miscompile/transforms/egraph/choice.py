@@ -5,7 +5,7 @@ the outputs form a selection. Values of the program may be *kept*: they are comp
 other values do not depend on the kept ones, so that a reducer can remove the choices one by one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -212,27 +212,35 @@ class _Walk:
         return Selection(self._space, self._kept, roots, tuple(self._order), self._options, self._operands)
 
     def _visit(self, root: State) -> None:
-        options, done = self._options, self._done
-        stack = [(root, self._enter(root))]
+        options, done, order, enter = self._options, self._done, self._order, self._enter
+        stack = [(root, iter(enter(root)))]
         while stack:
             state, waiting = stack[-1]
             for child in waiting:
                 if child not in options:
-                    stack.append((child, self._enter(child)))
-                    break
-                if child not in done:
+                    below = enter(child)
+                    if below:
+                        stack.append((child, iter(below)))
+                        break
+                    done.add(child)
+                    order.append(child)
+                elif child not in done:
                     places = [each for each, _ in stack]
                     raise _Circle(places[places.index(child) :])
             else:
                 done.add(state)
-                self._order.append(state)
+                order.append(state)
                 stack.pop()
 
-    def _enter(self, state: State) -> Iterator[State]:
+    def _enter(self, state: State) -> tuple[State, ...]:
+        """Choose the option of a state; return the states of its operands."""
         number, layer, name = state
         option = kept_option(self._program, name) if name else self._choose(number, layer)
         self._options[state] = option
-        if self._kept:
+        below: tuple[State, ...] = ()
+        if not option.children:
+            pass
+        elif self._kept:
             below = self._below_kept(number, layer, option)
         elif layer == 0 or option.symbol.op == OPAQUE:
             at = self._top if option.symbol.op == OPAQUE else 0
@@ -242,7 +250,7 @@ class _Walk:
             rank = ranks[number]
             below = tuple([(child, layer if ranks[child] < rank else layer - 1, "") for child in option.children])
         self._operands[state] = below
-        return iter(below)
+        return below
 
     def _below_kept(self, number: int, layer: int, option: Option) -> tuple[State, ...]:
         ranks = self._space.ranks

@@ -7,14 +7,23 @@ here and contains no text of a rule's author.
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
-from miscompile.transforms.egraph.applying import Admit, Match, ParameterValues, TermBuilder, admit_of, build_of
+from miscompile.transforms.egraph.applying import (
+    Admit,
+    Match,
+    ParameterValues,
+    RefusedRewrite,
+    TermBuilder,
+    TermPlan,
+    admit_of,
+    build_of,
+)
 from miscompile.transforms.egraph.engine import WORD, Index, NodeKey, NodeSignature, lottery, mix, signature
 from miscompile.transforms.rules.rule import Apply, ParameterExpression, Rule, Variable
-from miscompile.transforms.rules.terms import Symbol
+from miscompile.transforms.rules.terms import Symbol, TermType
 
 Finder = Callable[[Mapping[int, Sequence[NodeKey]], Index, Sequence[Symbol]], list[Match]]
 
@@ -45,32 +54,34 @@ class Ready:
     draws: bool
     """Whether the right side depends on chance."""
     _left: "_Writer"
-    _find: Finder | None = None
-    _admit: Admit | None = None
-    _build: TermBuilder | None = None
+    find: Finder = field(init=False)
+    """The function that finds the left side; like the others it is compiled when it is first called."""
+    admit: Admit = field(init=False)
+    """The function that checks the rule for a match and the types of its tensors, and returns the variables' values."""
+    build: TermBuilder = field(init=False)
+    """The function from values, the type of the left side and the opset to the plan of the right side."""
 
-    @property
-    def find(self) -> Finder:
-        """The function that finds the left side; like the others it is compiled on first use."""
-        if self._find is None:
-            self._find = self._left.function()
-        return self._find
+    def __post_init__(self) -> None:
+        """Put in place of each function one that compiles it."""
+        self.find, self.admit, self.build = self._first_find, self._first_admit, self._first_build
 
-    @property
-    def admit(self) -> Admit:
-        """The function that checks the rule for a match and the types of its tensors, and returns the variables'
-        values.
-        """
-        if self._admit is None:
-            self._admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
-        return self._admit
+    def compile(self) -> None:
+        """Compile all three functions now."""
+        self.find = self._left.function()
+        self.admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
+        self.build = build_of(self.rule, self.tensors, self.parameters)
 
-    @property
-    def build(self) -> TermBuilder:
-        """The function from values, the type of the left side and the opset to the plan of the right side."""
-        if self._build is None:
-            self._build = build_of(self.rule, self.tensors, self.parameters)
-        return self._build
+    def _first_find(self, top: Mapping[int, Sequence[NodeKey]], index: Index, symbols: Sequence[Symbol]) -> list[Match]:
+        self.find = self._left.function()
+        return self.find(top, index, symbols)
+
+    def _first_admit(self, match: Match, types: tuple[TermType | None, ...]) -> ParameterValues | None:
+        self.admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
+        return self.admit(match, types)
+
+    def _first_build(self, values: ParameterValues, kind: TermType, opset: int) -> TermPlan | RefusedRewrite | None:
+        self.build = build_of(self.rule, self.tensors, self.parameters)
+        return self.build(values, kind, opset)
 
     def drawn(self, values: ParameterValues, rng: random.Random) -> ParameterValues | None:
         """Return `values` with the rule's drawn parameters; None when there is nothing to draw."""

@@ -12,7 +12,7 @@ from zlib import crc32
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import is_static
-from miscompile.graph.edges import reads
+from miscompile.graph.edges import all_names, reads
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, SparseTensorType, TensorType, ValueType
 from miscompile.graph.structural import STRUCTURAL_SIZE
@@ -70,7 +70,8 @@ class TermProgram:
     """A model in an e-graph.
 
     `values` holds the class of each value that a node makes or reads and of each output, in topological order, and
-    `own` the model's computation of it. `origins` are the nodes of the model, `constants` the classes of constants.
+    `own` the model's computation of it. `origins` are the nodes of the model, `constants` the classes of constants,
+    `taken` all names of values in the model.
     """
 
     model: Model
@@ -79,6 +80,7 @@ class TermProgram:
     own: Mapping[str, Own]
     origins: tuple[SourceNode, ...]
     constants: frozenset[int]
+    taken: frozenset[str]
 
     def names(self) -> dict[int, list[str]]:
         """Return the names of the values of each class as it is now."""
@@ -132,7 +134,8 @@ class _Reader:
             self._use(info.name)
         self.graph.rebuild()
         constants = frozenset(map(self.graph.find, self._constant_classes))
-        return TermProgram(self.model, self.graph, self.values, self.own, tuple(self.origins), constants)
+        taken = frozenset(all_names(main))
+        return TermProgram(self.model, self.graph, self.values, self.own, tuple(self.origins), constants, taken)
 
     def _ports(self, main: Graph) -> None:
         for name, value in main.initializers.items():

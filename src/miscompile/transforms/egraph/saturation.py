@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from miscompile.base.rng import stream
@@ -29,11 +30,14 @@ _TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Compiled rules by kind; `rooted` has the arithmetic ones by the signature of their root."""
+    """Compiled rules by kind.
+
+    `rooted` has the arithmetic ones by the signature of their root, as runs of rules whose groups have one flag.
+    """
 
     arithmetic: tuple[Ready, ...]
     structural: tuple[Ready, ...]
-    rooted: Mapping[int, tuple[Ready, ...]]
+    rooted: Mapping[int, tuple[tuple[int, tuple[Ready, ...]], ...]]
     shaped: tuple[Ready, ...]
     """Structural rules for certain terms."""
     general: Mapping[str, tuple[Ready, ...]]
@@ -99,10 +103,14 @@ def rule_set(rules: Iterable[Rule]) -> RuleSet:
     return RuleSet(
         arithmetic,
         structural,
-        {root: tuple(found) for root, found in rooted.items()},
+        {root: _runs(found) for root, found in rooted.items()},
         tuple(each for each in structural if each.root is not None),
         {dtype: tuple(found) for dtype, found in general.items()},
     )
+
+
+def _runs(rules: Iterable[Ready]) -> tuple[tuple[int, tuple[Ready, ...]], ...]:
+    return tuple((flag, tuple(run)) for flag, run in groupby(rules, lambda each: each.flag))
 
 
 def saturate(program: TermProgram, rules: RuleSet, limits: SaturationLimits, seed: int) -> RuleTally:
@@ -132,7 +140,7 @@ class _Engine:
         graph = self._graph
         index = graph.index()
         before = len(graph), graph.classes
-        found = [*self._arithmetic(rules, index)]
+        found = self._arithmetic(rules, index)
         if first:
             self._structural(rules, index)
         most = self._limits.nodes
@@ -143,17 +151,22 @@ class _Engine:
         graph.rebuild()
         return (len(graph), graph.classes) != before
 
-    def _arithmetic(self, rules: RuleSet, index: Index) -> Iterable[tuple[Ready, Match]]:
-        symbols, seen, flags, present = self._graph.symbols, self._seen, self._flags, bits(index)
-        for root, top in list(index.items()):
-            for each in rules.rooted.get(root, ()):
-                if not each.flag & flags or each.needs & ~present:
+    def _arithmetic(self, rules: RuleSet, index: Index) -> list[tuple[Ready, Match]]:
+        symbols, seen, flags, absent = self._graph.symbols, self._seen, self._flags, ~bits(index)
+        found = []
+        for root, top in index.items():
+            for flag, run in rules.rooted.get(root, ()):
+                if not flag & flags:
                     continue
-                key = each.key
-                for match in each.find(top, index, symbols):
-                    if (key, match) not in seen:
-                        seen.add((key, match))
-                        yield each, match
+                for each in run:
+                    if each.needs & absent:
+                        continue
+                    for match in each.find(top, index, symbols):
+                        applied = each.key, match
+                        if applied not in seen:
+                            seen.add(applied)
+                            found.append((each, match))
+        return found
 
     def _structural(self, rules: RuleSet, index: Index) -> None:
         """Apply to each value of the program random structural rules, as many as the limit allows."""
@@ -215,7 +228,7 @@ class _Engine:
     def _apply(self, each: Ready, match: Match) -> bool:
         """Add the right side of a match and merge it with the left one; tell whether the rule holds there."""
         graph, name, kinds, find, tally = self._graph, each.name, self._graph.types, self._graph.find, self.tally
-        tally.matches[name] += 1
+        tally.matches[name] = tally.matches.get(name, 0) + 1
         root = find(match[0])
         kind = kinds[root]
         tensors = [find(number) for number in match[1 : 1 + each.count]]
@@ -244,5 +257,5 @@ class _Engine:
             made.append(graph.add(graph.intern(symbol), children, of, birth))
         result = tensors[plan.result] if plan.result >= 0 else made[~plan.result]
         if graph.unite(root, result):
-            tally.unions[name] += 1
+            tally.unions[name] = tally.unions.get(name, 0) + 1
         return True

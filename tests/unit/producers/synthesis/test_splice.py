@@ -1,7 +1,7 @@
 """Splicing: valid programs, patterns that are really inside, and facts about it that are true."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from miscompile.base.rng import stream
 from miscompile.core.tensor import tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.model import TensorType
-from miscompile.ops.spec import OperatorLimits
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.patterns.language import Motif, parse_motifs
@@ -26,6 +26,7 @@ from miscompile.patterns.vetting import vet_seed
 from miscompile.producers.finish import finish
 from miscompile.producers.motifs.plant import NONE, plant
 from miscompile.producers.options import OPSETS, GeneratorOptions
+from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.strict import Strict
 from miscompile.producers.synthesis.host import Host, new_scope, prepared, seed_of, takes
@@ -188,3 +189,39 @@ def test_an_input_that_nobody_reads_any_more_is_none_of_the_seed() -> None:
     seed = seed_of(scope, [result.name], "made for a test")
     assert (dict(seed.pinned), list(seed.ranges)) == ({}, [kept.name])
     vet_seed(seed)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_what_is_known_of_a_seed_changes_no_splice(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay that takes earlier results, and one that computes every type and fact, give the same graph."""
+    host, patterns = host_of(number), [one for one in shipped_patterns() if takes(one, host_of(number).opset)]
+    pattern = patterns[number * 37 % len(patterns)]
+
+    def spliced(given: Host) -> tuple[object, ...]:
+        scope = new_scope(stream(number, "splice"), given.opset, OPEN, LIMITS, STYLE)
+        try:
+            found = splice(scope, given, pattern)
+        except RejectedDraft as error:
+            return (str(error),)
+        facts = {name: operand[1:4] for name, operand in scope.operands.items()}
+        return scope.nodes, facts, scope.uses, scope.producer, list(scope.initializers), scope.inputs, found.outputs
+
+    quick = spliced(host)
+    monkeypatch.setattr(Player, "_earlier", lambda *_: None)
+    assert spliced(replace(host, fixed=False)) == quick
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_host_is_the_same_whether_it_is_known_how_its_seed_was_built(number: int) -> None:
+    scope, outputs, _ = STRICT.grow(stream(number, "built"), (17, 21))
+    seed = seed_of(scope, outputs, "made for a test")
+
+    def known(built: Mapping[str, Operand]) -> tuple[object, ...]:
+        try:
+            host = prepared(seed, scope.opset, OPEN, LIMITS, (), built)
+        except RejectedDraft as error:
+            return (str(error),)
+        values = {name: operand[:4] for name, operand in host.values.items()}
+        return values, host.scope.nodes, host.points, host.sockets, host.fed
+
+    assert known(scope.operands) == known({})
