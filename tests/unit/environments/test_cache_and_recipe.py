@@ -123,6 +123,16 @@ def test_a_recipe_holds_what_everybody_needs_and_the_pins() -> None:
         recipe_of("toy", "1.0")
 
 
+def test_a_recipe_holds_the_packages_of_its_front_end() -> None:
+    """OpenVINO's decoder of exported programs imports packaging, which neither OpenVINO nor torch requires."""
+    names = {
+        via: {distribution_of(text) for text in recipe_of(f"openvino{via}", "2026.4.1").requirements}
+        for via in ("", "+torch", "+exported")
+    }
+    assert names["+torch"] - names[""] == {"torch"}
+    assert names["+exported"] - names[""] == {"torch", "packaging"}
+
+
 @pytest.mark.parametrize(("text", "name"), [("ML_dtypes>=0.5", "ml-dtypes"), ("a.b==1", "a-b"), ("jax[cpu]<2", "jax")])
 def test_names_in_requirements(text: str, name: str) -> None:
     assert distribution_of(text) == name

@@ -55,6 +55,9 @@ def scripts(name: str) -> Iterator[str]:
     own = [(face.levels[-1], {"transform": Spec(one)}) for one in face.transforms if one != "splice"]
     for dtype in ("float", "bfloat16"):
         item = case(dtype)
+        for device in face.devices[1:]:  # builds that differ in nothing else
+            held, faulty = (Run(item, name, Build(face.levels[-1], device=one)) for one in ("cpu", device))
+            yield write_script(item, Evidence("wrong", "exact", "in a line", faulty, held, "y"))
         for level, options in (*plain, *devices, *own):
             faulty = Run(item, name, Build(level, frozenset(face.passes[:2]), **options))
             evidence = Evidence("wrong", "exact", "in a line", faulty, Run(item, name, Build(face.levels[0])), "y")
@@ -76,6 +79,20 @@ def front_scripts(target: str) -> Iterator[str]:
 @cache
 def scripts_of(target: str) -> tuple[str, ...]:
     return tuple(front_scripts(target) if target in FRONTS else scripts(target))
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_script_uses_every_variable_of_its_run(name: str) -> None:
+    """The templates of `run` have many branches; one must not set a variable that only another one reads."""
+    seen = 0
+    for text in scripts_of(name):
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.name in ("run", "run_here"):
+                names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+                stored = {part.id for part in names if isinstance(part.ctx, ast.Store)}
+                assert stored <= {part.id for part in names if isinstance(part.ctx, ast.Load)}, text
+                seen += 1
+    assert seen
 
 
 LOWERED = tuple(name for name in RUNNERS if (ROOT / name / "lowering").is_dir())

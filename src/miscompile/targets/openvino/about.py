@@ -280,7 +280,7 @@ ABOUT = About(
             "torch",
             "programs of torch.export",
             "miscompile.targets.openvino.torch_front:ExportedOpenVino",
-            ("torch",),
+            ("torch", "packaging"),  # OpenVINO's decoder imports packaging, which neither of the two requires
             script="miscompile.targets.openvino.script:EXPORTED",
         ),
         "keras": Front(

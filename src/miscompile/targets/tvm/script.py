@@ -53,7 +53,7 @@ def run(level, off=None):
 {% if placed %}
     device = {{ where }}
 {% endif %}
-    changed, off = off is not None, off or ()
+    {{ "changed, off = off is not None," if wrapped or faulty.sequence else "off =" }} off or ()
 {% else %}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
