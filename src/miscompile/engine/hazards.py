@@ -6,7 +6,6 @@ its producer, its oracle and the transforms of its runs. All costs are counted i
 lane draws the same cases on a slow machine.
 """
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -50,10 +49,6 @@ class Hazards:
         """Return the share of a class's drafts that is tested, 1 for a class that costs little."""
         rate = self.costs.get(kind, 0.0) / (LEAST_TESTS + self.tests[kind])
         return max(LEAST_SHARE, WORTH / max(rate, WORTH))
-
-    def gives_up(self, kind: CaseClass, rng: random.Random) -> bool:
-        """Decide whether a draft of this class is given up. Deterministic for a given `rng` and the same history."""
-        return rng.random() >= self.share(kind)
 
     def count(self, kind: CaseClass, outcomes: Sequence[Outcome]) -> None:
         """Count a test and the cost of its deaths and hangs."""

@@ -21,7 +21,7 @@ def played(rate: float, outcome: Outcome, tests: int = 3000, seed: int = 1) -> t
     hazards, rng = Hazards(), random.Random(seed)
     for number in range(2 * tests):
         kind = WILD if number % 2 else CALM
-        if not hazards.gives_up(kind, rng):
+        if rng.random() < hazards.share(kind):
             hazards.count(kind, [FINE, outcome if kind == WILD and rng.random() < rate else FINE])
     return hazards.tests[CALM], hazards.tests[WILD], hazards.costs.get(WILD, 0.0)
 
