@@ -79,14 +79,14 @@ class Concluded:
     slippages: tuple[Stored, ...] = ()
 
 
-IsDuplicate = Callable[[Stored], bool]
-"""Tells whether a reduced finding with its final signature and its predicate is a duplicate of a triaged one."""
+DuplicateOf = Callable[[Stored], Signature | None]
+"""Returns the signature of the triaged finding that a reduced one, with its final signature and its predicate,
+duplicates; None for a bug of its own."""
 
 
-def never(stored: Stored) -> bool:
+def no_duplicate(stored: Stored) -> None:
     """Take every finding for a bug of its own."""
     del stored
-    return False
 
 
 def triage(
@@ -94,18 +94,18 @@ def triage(
     settings: TriageSettings,
     pool: Pool,
     budget: Budget,
-    is_duplicate: IsDuplicate = never,
+    duplicate_of: DuplicateOf = no_duplicate,
     forks: ScriptForks | None = None,
 ) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
 
     With `forks` most runs of scripts are forks of interpreters, which is cheaper.
 
-    A finding for which `is_duplicate` holds comes back reduced, with its predicate, without a script and still
-    pending: the store merges it into the finding that it duplicates. Raises SpecError when the finding names an oracle
-    or a transform that is not installed.
+    A finding that duplicates another one by `duplicate_of` comes back reduced, with its predicate and the signature of
+    the other one, without a script and still pending: the store merges the two. Raises SpecError when the finding names
+    an oracle or a transform that is not installed.
     """
-    return _Triage(stored, settings, pool, is_duplicate, forks).conclude(budget)
+    return _Triage(stored, settings, pool, duplicate_of, forks).conclude(budget)
 
 
 class _Triage:
@@ -116,11 +116,11 @@ class _Triage:
         stored: Stored,
         settings: TriageSettings,
         pool: Pool,
-        is_duplicate: IsDuplicate,
+        duplicate_of: DuplicateOf,
         forks: ScriptForks | None,
     ) -> None:
         self.stored, self.settings, self.pool = stored, settings, pool
-        self.is_duplicate, self.forks = is_duplicate, forks
+        self.duplicate_of, self.forks = duplicate_of, forks
         self.target = stored.finding.property.target
         self.about: About = parse_target(self.target).about
         self.seed = settings.seed
@@ -257,8 +257,10 @@ class _Triage:
         predicate = self._predicate(original, reduced.case, held, final, guilty) if valid else {}
         if valid:
             told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
-            if self.is_duplicate(told):
-                return replace(told, status="pending")
+            known = self.duplicate_of(told)
+            if known is not None:
+                held_as = replace(told.finding.property, signature=known)
+                return replace(told, finding=replace(told.finding, property=held_as), status="pending")
         script = write_script(
             reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
             expected=_expected(final),

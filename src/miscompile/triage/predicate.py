@@ -29,6 +29,7 @@ from miscompile.graph.bodies import Typing, typing_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.randomness import plain
+from miscompile.graph.read import read
 from miscompile.graph.wire import operator_field
 from miscompile.ops.registry import having
 from miscompile.triage.signature import Symptom, operator_class, similar, symptom_of
@@ -148,6 +149,28 @@ class BugPredicate:
         A condition on a type or on elements that `program` does not know holds, unless the answer is to be sure.
         """
         return any(_found(self, graph, surely) for graph in program.graphs)
+
+
+def underlies(known: Stored, fresh: Stored) -> bool:
+    """Tell whether a triaged finding is the cause of another one, whose further passes meet what the known one breaks.
+
+    A fusion that drops a dimension makes later passes fail in ways of their own, each with other culprits and another
+    message. `fresh` is reduced, so that every node of its program is needed. It follows from `known` if it needs all of
+    the known bug's passes and more, and its program contains the known bug's pattern, whatever the ranks and sizes.
+    """
+    pattern, own = (one.finding.facts.get("predicate") for one in (known, fresh))
+    culprits = fresh.finding.property.signature.culprits
+    needed = known.finding.property.signature.culprits
+    if not pattern or not own or not needed or not set(needed) < set(culprits):
+        return False
+    bug, other = predicate_from(pattern), predicate_from(own)
+    if (bug.target, bug.transform) != (other.target, other.transform):
+        return False
+    values = {name: replace(one, rank=None, shape=None) for name, one in bug.values.items()}
+    try:
+        return replace(bug, values=values).matches(described(read(fresh.finding.case.program.payload)))
+    except ModelError:
+        return False
 
 
 _ASPECTS = ("elements", "shape", "rank", "dtype", "constant")

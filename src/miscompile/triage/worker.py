@@ -12,10 +12,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from miscompile.base.errors import MiscompileError, StoreError
 from miscompile.base.rng import stream
+from miscompile.core.finding import Signature
 from miscompile.core.pool import Pool
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
@@ -23,7 +25,7 @@ from miscompile.findings.store import Store
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.conclude import Concluded, triage
 from miscompile.triage.confirm import ScriptForks
-from miscompile.triage.predicate import told_apart
+from miscompile.triage.predicate import told_apart, underlies
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
 
@@ -33,6 +35,8 @@ REDUCTION_SECONDS = 20.0
 SLOW_REDUCTION_SECONDS = 60.0
 """The same for a compiler that needs more than `SLOW_SECONDS` for the runs of a finding."""
 SLOW_SECONDS = 0.15
+
+_TRIAGED = ("confirmed", "known")
 
 
 def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[[], bool]:
@@ -61,26 +65,41 @@ def serve(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: 
     return {**answer, "cpu_us": round(1e6 * (spent() - begin))}
 
 
-def _is_duplicate(settings: TriageSettings, told: Stored) -> bool:
-    """Tell whether the store will merge a finding into a triaged one, so that it needs no script of its own."""
+def duplicate_of(settings: TriageSettings, told: Stored) -> Signature | None:
+    """Return the signature of the triaged finding that the store shall merge a finding into; None for a new bug."""
     try:
         with Store.open(settings.out, create=False) as store:
             owner = store.with_signature(told.finding.property.signature)
             apart = None if owner is None else told_apart(told, owner)
             if apart is not None:
                 owner = store.with_signature(apart)
+            if owner is None:
+                owner = _cause(store, told)
     except StoreError:
-        return False  # without an index nothing is known; whoever merges findings mends it
-    if owner is None or owner.finding.identifier == told.finding.identifier:
-        return False
-    return owner.status in ("confirmed", "known")
+        return None  # without an index nothing is known; whoever merges findings mends it
+    if owner is None or owner.finding.identifier == told.finding.identifier or owner.status not in _TRIAGED:
+        return None
+    return owner.finding.property.signature
+
+
+def _cause(store: Store, told: Stored) -> Stored | None:
+    """Return a triaged finding that a violation with several culprits follows from."""
+    if len(told.finding.property.signature.culprits) < 2:
+        return None
+    for record in store.findings():
+        if record.status in _TRIAGED:
+            with suppress(StoreError):  # a damaged finding is named elsewhere
+                known = store.load(record.identifier)
+                if underlies(known, told):
+                    return known
+    return None
 
 
 def _examined(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
         budget = Budget(expired=_deadline(stored, settings, pool))
-        done: Concluded = triage(stored, settings, pool, budget, lambda told: _is_duplicate(settings, told), forks)
+        done: Concluded = triage(stored, settings, pool, budget, lambda told: duplicate_of(settings, told), forks)
         slippages = [one for one in done.slippages if not folder.place(settings.out, one.finding.identifier).exists()]
         for one in (*slippages, done.stored):
             folder.save(settings.out, one)

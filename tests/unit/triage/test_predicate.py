@@ -31,6 +31,7 @@ from miscompile.triage.predicate import (
     described,
     predicate_from,
     told_apart,
+    underlies,
     widened,
 )
 
@@ -208,3 +209,22 @@ def test_two_bugs_of_the_same_passes_are_told_apart_by_their_operators() -> None
     sums = replace(DIV_MUL, nodes=(NodePattern("ReduceSum", ("x",), ("a",)),))
     means = replace(DIV_MUL, nodes=(NodePattern("ReduceMean", ("x",), ("a",)), NodePattern("Cast", ("a",), ("b",))))
     assert told_apart(finding(sums), finding(means)) is None
+
+
+def test_a_failure_of_later_passes_follows_from_the_bug_whose_pattern_its_program_contains() -> None:
+    known = finding(DIV_MUL)
+    refused = replace(
+        DIV_MUL, kind="exception", stage="compile", message="m", passes=("DivMulFusion", "EliminateIdentity"),
+        nodes=(NodePattern("Neg", ("p",), ("x",)), *DIV_MUL.nodes),
+    )  # fmt: skip
+    both = ("DivMulFusion", "EliminateIdentity")
+    assert underlies(known, finding(refused, both))
+    assert not underlies(finding(refused, both), known)
+    assert not underlies(known, finding(refused, ("DivMulFusion",))), "the same passes: its signature decides"
+    assert not underlies(known, finding(refused, ("ConstantFolding", "EliminateIdentity")))
+    assert not underlies(known, finding(replace(refused, transform="again"), both))
+    wide = replace(DIV_MUL, values={"one": ValuePattern(FLOATS, 3, constant=True, elements=(1.0,))})
+    assert underlies(finding(wide), finding(refused, both)), "ranks differ between the pass and those that follow"
+    other = replace(DIV_MUL, values={"one": ValuePattern(FLOATS, 0, constant=True, elements=(2.0,))})
+    assert not underlies(finding(other), finding(refused, both))
+    assert not underlies(finding(DIV_MUL, ()), finding(refused, both))
