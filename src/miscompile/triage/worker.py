@@ -73,11 +73,11 @@ def duplicate_of(settings: TriageSettings, told: Stored) -> Signature | None:
             apart = None if owner is None else told_apart(told, owner)
             if apart is not None:
                 owner = store.with_signature(apart)
-            if owner is None:
+            if owner is None or owner.finding.identifier == told.finding.identifier:
                 owner = _cause(store, told)
     except StoreError:
         return None  # without an index nothing is known; whoever merges findings mends it
-    if owner is None or owner.finding.identifier == told.finding.identifier or owner.status not in _TRIAGED:
+    if owner is None or owner.status not in _TRIAGED:
         return None
     return owner.finding.property.signature
 
@@ -87,7 +87,7 @@ def _cause(store: Store, told: Stored) -> Stored | None:
     if len(told.finding.property.signature.culprits) < 2:
         return None
     for record in store.findings():
-        if record.status in _TRIAGED:
+        if record.status in _TRIAGED and record.identifier != told.finding.identifier:
             with suppress(StoreError):  # a damaged finding is named elsewhere
                 known = store.load(record.identifier)
                 if underlies(known, told):

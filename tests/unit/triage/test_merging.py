@@ -47,6 +47,8 @@ def asked(out: Path, fresh: Stored, *known: Stored) -> Signature | None:
 def test_an_equal_signature_or_a_contained_bug_is_a_duplicate(tmp_path: Path) -> None:
     cause, fresh = stored("wrong-1", "Relu", "B"), stored("wrong-2", "Neg Relu", "A", "B")
     assert asked(tmp_path / "a", fresh, cause) == cause.finding.property.signature
+    waiting = replace(fresh, status="pending")
+    assert asked(tmp_path / "itself", fresh, cause, waiting) == cause.finding.property.signature
     same = replace(fresh, finding=replace(fresh.finding, identifier="wrong-3"))
     assert asked(tmp_path / "b", same, fresh) == fresh.finding.property.signature
 
