@@ -8,7 +8,7 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -235,13 +235,13 @@ class _Contents:
     """A case's program, held against predicates in steps, each dearer than the one before.
 
     A pattern's operators are counted in the serialised program, which takes microseconds. Then all conditions are
-    checked but those on types that the program does not declare. Only where these decide, all types are inferred.
+    checked but those on types that the program does not declare. Only where these decide, the types are inferred: first
+    those of the main graph, which onnx does at once, and those in bodies only where they decide.
     """
 
     case: Case
     _operators: "_Operators" = field(init=False)
-    _outline: Described | None = None
-    _whole: Described | None = None
+    _forms: list[Described] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._operators = _Operators(self.case.program)
@@ -250,16 +250,26 @@ class _Contents:
         """Tell whether the program contains the pattern of `bug`."""
         if not bug.has_operators(self._operators):
             return False
-        payload, predicate = self.case.program.payload, bug.predicate
+        predicate = bug.predicate
         try:
-            if self._outline is None:
-                self._outline = outlined(payload)
-            if not predicate.matches(self._outline):
-                return False
-            if predicate.matches(self._outline, surely=True):
-                return True
-            if self._whole is None:
-                self._whole = described(read(payload))
-            return predicate.matches(self._whole)
+            for step in range(len(_STEPS)):
+                form = self._form(step)
+                if not predicate.matches(form):
+                    return False
+                if predicate.matches(form, surely=True):
+                    return True
         except ModelError:
             return False
+        return True
+
+    def _form(self, step: int) -> Described:
+        while len(self._forms) <= step:
+            self._forms.append(_STEPS[len(self._forms)](self.case.program.payload))
+        return self._forms[step]
+
+
+_STEPS: tuple[Callable[[bytes], Described], ...] = (
+    outlined,
+    lambda payload: outlined(payload, infer=True),
+    lambda payload: described(read(payload)),
+)

@@ -26,15 +26,8 @@ def static_types(model: Model) -> dict[str, TensorType]:
 
 
 def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, ValueType]:
-    """Return the types of a ModelProto's values, as `value_types` does.
-
-    onnx's data propagation mistakes some tensors for shapes and then rejects valid models. Inference is therefore
-    repeated without it for a rejected model.
-    """
-    try:
-        found = _infer(proto, strict=strict, data_prop=True)
-    except ModelError:
-        found = _infer(proto, strict=strict, data_prop=False)
+    """Return the types of a ModelProto's values, as `value_types` does."""
+    found = inferred_graph(proto, strict=strict)
     types: dict[str, ValueType] = {}
     for tensor in found.initializer:
         types[tensor.name] = TensorType(dtype_name(tensor.data_type), tuple(tensor.dims))
@@ -45,6 +38,18 @@ def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, 
         if known is not None:
             types[info.name] = _merged(types.get(info.name), known)
     return types
+
+
+def inferred_graph(proto: onnx.ModelProto, *, strict: bool = True) -> onnx.GraphProto:
+    """Return the main graph of a ModelProto with the types that onnx infers among its value infos.
+
+    onnx's data propagation mistakes some tensors for shapes and then rejects valid models. Inference is therefore
+    repeated without it for a rejected model. Raises ModelError as `value_types` does.
+    """
+    try:
+        return _infer(proto, strict=strict, data_prop=True)
+    except ModelError:
+        return _infer(proto, strict=strict, data_prop=False)
 
 
 def _infer(proto: onnx.ModelProto, *, strict: bool, data_prop: bool) -> onnx.GraphProto:

@@ -6,6 +6,7 @@ it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import onnx
@@ -17,6 +18,7 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node
 from miscompile.graph.randomness import deterministic, plain
 from miscompile.graph.read import read_attribute, read_tensor, read_type
+from miscompile.graph.typing import inferred_graph
 from miscompile.triage.predicate import Described, DescribedGraph
 
 _BODIES = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
@@ -46,18 +48,23 @@ class _Converted(Mapping[str, V]):
         return len(self._messages)
 
 
-def outlined(payload: bytes) -> Described:
+def outlined(payload: bytes, *, infer: bool = False) -> Described:
     """Return a serialised ModelProto in the form that predicates are held against, converted as far as they ask.
 
-    Values have the types that the model declares, so a predicate that matches may not match `described`, which knows
-    all types; one that does not match here does not match there. Raises ModelError when `payload` is no ModelProto;
-    a condition on a broken attribute, type or constant raises it as well.
+    Values have the types that the model declares, or with `infer` those that onnx's inference of the whole model
+    finds as well. So a predicate that matches may not match `described`, which also knows types inside bodies; one that
+    does not match here does not match there. Raises ModelError when `payload` is no ModelProto; a condition on
+    a broken attribute, type or constant raises it as well.
     """
     try:
         proto = onnx.load_model_from_string(payload)
     except DecodeError as error:
         raise ModelError(f"this is no ONNX model: {error}") from None
-    return Described(tuple(_graphs(proto.graph, {}, {})))
+    graph = proto.graph
+    if infer:
+        with suppress(ModelError):  # a model that breaks the operators' rules has the types that it declares
+            graph = inferred_graph(proto)
+    return Described(tuple(_graphs(graph, {}, {})))
 
 
 def _graphs(graph: Any, outer_types: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[DescribedGraph]:  # noqa: ANN401 - protobuf

@@ -75,11 +75,14 @@ def test_constants_and_declared_types_decide() -> None:
     assert not on("x", ValuePattern(constant=True)).matches(outline)
 
 
-def test_types_of_inner_values_are_not_known() -> None:
+def test_types_of_inner_values_are_known_only_by_inference() -> None:
     outline = outlined(emit(model()))
     for wanted in (ValuePattern("float32", 2), ValuePattern("int8")):
         assert on("n", wanted).matches(outline)
         assert not on("n", wanted).matches(outline, surely=True)
+    inferred = outlined(emit(model()), infer=True)
+    assert on("n", ValuePattern("float32", 2)).matches(inferred, surely=True)
+    assert not on("n", ValuePattern("int8")).matches(inferred)
 
 
 def test_attributes_bodies_and_edges_decide() -> None:
@@ -126,13 +129,14 @@ def pattern(rng: random.Random, graph: DescribedGraph, name: str) -> ValuePatter
     return replace(wanted, rank=9) if rng.random() < 0.1 else wanted
 
 
-def test_an_outline_never_contradicts_the_whole_program() -> None:
+@pytest.mark.parametrize("infer", [False, True])
+def test_an_outline_never_contradicts_the_whole_program(infer: bool) -> None:
     producer = Strict(GeneratorOptions(control=0.1, spread=0.0), Support(open=True))
     sure = matched = 0
     for number in range(60):
         rng = stream(5, "outline", number)
         payload = producer.propose(rng).program.payload
-        outline, whole = outlined(payload), described(read(payload))
+        outline, whole = outlined(payload, infer=infer), described(read(payload))
         assert len(outline.graphs) == len(whole.graphs)
         for graph in whole.graphs:
             for _ in range(4 if graph.nodes else 0):
