@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from program_with_branches import BRANCHES
 
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
@@ -39,20 +40,6 @@ graph g(%p: float32[2,3]) -> (%r: float32[2,3]) {
   %n = Neg(%p)
   %c = Clip(%n, %two)
   %r = Relu(%c)
-}
-"""
-
-BRANCHES = """ir 10
-opset 18
-
-graph g(%c: bool[], %p: float32[2]) -> (%r: float32[2]) {
-  init %one: float32[] = [1.0]
-  %r = If(%c) {then_branch=graph t() -> (%u: float32[2]) {
-    %d = Div(%one, %p)
-    %u = Mul(%d, %p)
-  }, else_branch=graph e() -> (%w: float32[2]) {
-    %w = Neg(%p)
-  }}
 }
 """
 

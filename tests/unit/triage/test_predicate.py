@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_with_branches import BRANCHES
 
 from miscompile.base.errors import StoreError
 from miscompile.base.specs import Spec
@@ -50,20 +51,6 @@ graph g(%p: float32[2,3], %q: float32[2,3]) -> (%r: float32[2,3]) {
   %d = Div(%one, %n)
   %m = Mul(%q, %d)
   %r = Relu(%m)
-}
-"""
-
-BRANCHES = """ir 10
-opset 18
-
-graph g(%c: bool[], %p: float32[2]) -> (%r: float32[2]) {
-  init %one: float32[] = [1.0]
-  %r = If(%c) {then_branch=graph t() -> (%u: float32[2]) {
-    %d = Div(%one, %p)
-    %u = Mul(%d, %p)
-  }, else_branch=graph e() -> (%w: float32[2]) {
-    %w = Neg(%p)
-  }}
 }
 """
 
