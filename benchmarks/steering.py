@@ -82,21 +82,25 @@ def half(before: Reading, after: Reading) -> Half:
 
 
 def run(words: list[str], seconds: float, out: Path) -> tuple[Half, Half]:
-    """Run a campaign and return its halves; the second one includes the triage at the end."""
+    """Run a campaign and return its halves; the second one includes the triage at the end.
+
+    The halves of a campaign that is resumed are those of the new session.
+    """
+    start = Reading.of(out) if "--resume" in words else Reading({}, frozenset(), frozenset())
     command = [*_COMMAND, *words, "--time", f"{seconds:.0f}", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        begin = _first_test(process, out)
+        begin = _first_test(process, out, start.counters.get("tests", 0))
         while process.poll() is None and time.monotonic() - begin < seconds / 2:
             time.sleep(0.5)
         middle = Reading.of(out)
         process.wait()
-    return half(Reading({}, frozenset(), frozenset()), middle), half(middle, Reading.of(out))
+    return half(start, middle), half(middle, Reading.of(out))
 
 
-def _first_test(process: "subprocess.Popen[bytes]", out: Path) -> float:
+def _first_test(process: "subprocess.Popen[bytes]", out: Path, tests: int) -> float:
     while process.poll() is None:
         try:
-            if Reading.of(out).counters.get("tests"):
+            if Reading.of(out).counters.get("tests", 0) > tests:
                 break
         except StoreError:
             pass  # the campaign still asks the compiler what it supports, and has no store yet

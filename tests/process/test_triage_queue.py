@@ -18,7 +18,6 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import with_variant
 from miscompile.execution.limits import Limits
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
@@ -27,6 +26,7 @@ from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.predicate import told_apart
 from miscompile.triage.queue import MOST_TRIES, TriageAnswer, TriageQueue
+from miscompile.triage.recognition import with_variant
 from miscompile.triage.settings import TriageSettings
 
 pytestmark = pytest.mark.process
@@ -110,26 +110,32 @@ def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_duplicate_of_a_triaged_finding_needs_no_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("predicate", [True, False])
+def test_a_duplicate_of_a_triaged_finding_needs_no_script(tmp_path: Path, predicate: bool) -> None:
     queue = TriageQueue(settings(tmp_path))
     with Store.open(tmp_path) as store:
         store.begin(Campaign(TARGET, 0, {}, {}, 0.0))
         try:
-            states = []
-            for test in range(2):
-                put(tmp_path, queue, pending(test))
-                (answer,) = wait(queue, 1)
-                assert (answer.problem, answer.duplicate) == ("", test == 1)
-                states.append(folder.load(tmp_path, answer.identifier))
-                merged = store.settle(answer.identifier, told_apart) is None
+            put(tmp_path, queue, pending(0))
+            (answer,) = wait(queue, 1)
+            first = store.settle(answer.identifier, told_apart)
+            assert first is not None
+            facts = {name: value for name, value in first.finding.facts.items() if predicate or name != "predicate"}
+            folder.save(tmp_path, replace(first, finding=replace(first.finding, facts=facts)))
+            put(tmp_path, queue, pending(1))
+            (answer,) = wait(queue, 1)
+            assert (answer.problem, answer.duplicate) == ("", True)
+            second = folder.load(tmp_path, answer.identifier)
+            assert store.settle(answer.identifier, told_apart) is None
         finally:
             queue.close()
-        assert merged
-    first, second = states
     assert (first.status, second.status, second.script) == ("confirmed", "pending", "")
     assert first.finding.property.signature == second.finding.property.signature
-    assert second.finding.facts["predicate"]["nodes"]
-    assert with_variant(first, second).status == "confirmed"
+    if predicate:
+        assert second.original is None, "its predicate recognises it before it is reduced"
+    else:
+        assert second.finding.facts["predicate"]["nodes"]
+        assert with_variant(first, second).status == "confirmed"
 
 
 def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:

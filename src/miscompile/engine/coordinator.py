@@ -30,7 +30,6 @@ from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
-from miscompile.engine.steering import SteeredBug, steered_bugs_of
 from miscompile.engine.supervisor import LaneSupervisor, Message
 from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
@@ -45,6 +44,7 @@ from miscompile.producers.scheduled import ARM
 from miscompile.producers.slices.collection import Collection
 from miscompile.triage.predicate import told_apart
 from miscompile.triage.queue import TriageAnswer, TriageQueue
+from miscompile.triage.recognition import SignedPredicate, signed_predicates_of
 
 _TURN = 0.1
 _SAVE_EVERY = 1.0
@@ -70,7 +70,7 @@ class Portion:
     session: int
     first: int
     lanes: int
-    steered: tuple[SteeredBug, ...] = ()
+    steered: tuple[SignedPredicate, ...] = ()
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = None) -> None:
@@ -228,12 +228,12 @@ class _Coordinator:
             _tell(self.listeners, Notice(problem))
         self.named = len(self.store.damaged)
 
-    def _steered(self) -> tuple[SteeredBug, ...]:
+    def _steered(self) -> tuple[SignedPredicate, ...]:
         """Return the bugs that earlier sessions found, and those of the ledger; damaged predicates are left out."""
-        found = list[SteeredBug]()
+        found = list[SignedPredicate]()
         for record in self.store.findings():
             try:
-                bugs = steered_bugs_of(self.store.load(record.identifier))
+                bugs = signed_predicates_of(self.store.load(record.identifier))
             except StoreError as error:
                 _tell(self.listeners, Notice(str(error)))
             else:
@@ -395,7 +395,7 @@ class _Coordinator:
     def _steer(self, stored: Stored) -> None:
         """Let the lanes steer past a new bug, unless the number of tests is fixed: then the campaign is repeatable."""
         if self.plan.steer and self.plan.tests is None:
-            fresh = [bug for bug in steered_bugs_of(stored) if bug not in self.steered]
+            fresh = [bug for bug in signed_predicates_of(stored) if bug not in self.steered]
             self.steered = (*self.steered, *fresh)
             for bug in fresh:
                 self.lanes.tell(bug)

@@ -13,7 +13,6 @@ from miscompile import __version__
 from miscompile.base.errors import ModelError, StoreError
 from miscompile.base.versions import is_version
 from miscompile.core.finding import Signature
-from miscompile.engine.steering import SteeredBug, with_variant
 from miscompile.environments.resolve import versions_of
 from miscompile.findings.encode import builds_of
 from miscompile.findings.folder import FindingStatus, Stored
@@ -23,6 +22,7 @@ from miscompile.findings.store import Campaign, Store
 from miscompile.graph.read import read
 from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.predicate import Described, described, predicate_from, told_apart
+from miscompile.triage.recognition import SignedPredicate, with_variant
 from miscompile.triage.signature import similar
 
 ENTERED = "ledger"
@@ -59,13 +59,13 @@ class KnownBugs:
     releases: Mapping[str, str]
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def steered(self) -> tuple[list[SteeredBug], list[str]]:
+    def steered(self) -> tuple[list[SignedPredicate], list[str]]:
         """Return the bugs that the tests of this campaign steer past, and a line for each damaged predicate.
 
         A bug that is fixed in the release under test is not among them, because it would be a regression. The
         predicates are those of the entries, for the targets of this campaign.
         """
-        bugs: list[SteeredBug] = []
+        bugs: list[SignedPredicate] = []
         problems = []
         for entry in self.ledger.entries():
             if entry.predicate is None:
@@ -76,11 +76,11 @@ class KnownBugs:
                 problems.append(f"{self.ledger.path}: {entry.key}: {error}")
         return bugs, problems
 
-    def _steered(self, entry: LedgerEntry) -> Iterator[SteeredBug]:
+    def _steered(self, entry: LedgerEntry) -> Iterator[SignedPredicate]:
         for target in self._targets_of(entry):
             if self.ledger.root(entry).absorbs(self.releases[target]):
                 predicate = replace(predicate_from(entry.predicate or {}), target=target)
-                yield SteeredBug(predicate, replace(entry.signature, target=parse_target(target).release))
+                yield SignedPredicate(predicate, replace(entry.signature, target=parse_target(target).release))
 
     def _targets_of(self, entry: LedgerEntry) -> list[str]:
         """Return the campaign's targets that are releases of the compiler of `entry`."""
@@ -224,7 +224,7 @@ def name_in_ledger(campaign: Campaign | None) -> str:
     return f"{campaign.target}, seed {campaign.seed}, started {campaign.started:.6f}"
 
 
-def new_ones(bugs: Sequence[SteeredBug], known: Sequence[SteeredBug]) -> list[SteeredBug]:
+def new_ones(bugs: Sequence[SignedPredicate], known: Sequence[SignedPredicate]) -> list[SignedPredicate]:
     """Return the bugs that are not among `known`, by signature."""
     names = {bug.signature for bug in known}
     return [bug for bug in bugs if bug.signature not in names]

@@ -33,7 +33,7 @@ from miscompile.engine.hazards import CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.searches import Searches
-from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, SteeredBug, Steering, steered_bug_from
+from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, Steering
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
 from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
@@ -42,6 +42,7 @@ from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
+from miscompile.triage.recognition import SignedPredicate, signed_predicate_from
 from miscompile.triage.signature import signature_of
 
 AHEAD = 3
@@ -85,7 +86,7 @@ class Orders:
     session: int
     first: int
     quota: int | None
-    known: tuple[SteeredBug, ...] = ()
+    known: tuple[SignedPredicate, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> str:
@@ -105,7 +106,7 @@ def orders_from(text: str) -> Orders:
     """Read back what `Orders.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
     supports = tuple(replace(support_from(table), open=table["open"]) for table in data["supports"])
-    known = tuple(map(steered_bug_from, data["known"]))
+    known = tuple(map(signed_predicate_from, data["known"]))
     place = (data["lane"], data["session"], data["first"], data["quota"])
     return Orders(plan_from(data["plan"]), supports, *place, known, data["weights"])
 
@@ -198,7 +199,7 @@ class Lane:
         self._asked = now
         for line in self.inbox.lines():
             message = json.loads(line)
-            self.steering.learn(map(steered_bug_from, message.get("known", ())))
+            self.steering.learn(map(signed_predicate_from, message.get("known", ())))
             if "weights" in message and isinstance(self.producer, Scheduled):
                 self.producer.divide(message["weights"])
         return self.inbox.closed

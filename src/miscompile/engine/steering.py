@@ -8,22 +8,17 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from miscompile.base.errors import ModelError
-from miscompile.core.case import Case, Program
+from miscompile.core.case import Case
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
-from miscompile.findings.encode import signature_from
-from miscompile.findings.folder import Stored
-from miscompile.graph.read import read
 from miscompile.targets.about import About
 from miscompile.triage.bisect import expand
-from miscompile.triage.outline import outlined
-from miscompile.triage.predicate import BugPredicate, Described, described, predicate_from
+from miscompile.triage.predicate import BugPredicate
+from miscompile.triage.recognition import OperatorCounts, ProgramContents, SignedPredicate, recognised
 
 OPEN = 0.25
 """Share of the tests in which all passes are on, whatever is known about their bugs."""
@@ -40,12 +35,6 @@ WORTH = 0.05
 SEARCH_COST = 100.0
 """Cost of a violation whose culprits are searched for, in tests; a recognised one costs one test."""
 
-VARIANTS = "variants"
-"""The fact of a finding with the predicates of other programs that show the same bug."""
-
-MOST_VARIANTS = 16
-"""Predicates that a finding takes over from others at most."""
-
 LEAST_ASKED = 1 / 16
 """Least share of the unrecognised violations with the signature of a known bug that are triaged."""
 
@@ -54,56 +43,6 @@ ALIKE = 1 / 8
 
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
-
-
-@dataclass(frozen=True, slots=True)
-class SteeredBug:
-    """A bug that tests steer past: the predicate with the signature of its finding."""
-
-    predicate: BugPredicate
-    signature: Signature
-    _operators: Mapping[bytes, int] = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_operators", self.predicate.operators)
-
-    def has_operators(self, program: "_Operators") -> bool:
-        """Tell whether a program has as many of each operator as the pattern; takes microseconds."""
-        return all(program[one] >= number for one, number in self._operators.items())
-
-    def as_json(self) -> dict[str, Any]:
-        """Return both as JSON values, for a lane."""
-        return {"predicate": self.predicate.as_json(), "signature": asdict(self.signature)}
-
-
-def steered_bug_from(data: Mapping[str, Any]) -> SteeredBug:
-    """Read back what `SteeredBug.as_json` returned. Raises StoreError for a damaged predicate."""
-    return SteeredBug(predicate_from(data["predicate"]), signature_from(data["signature"]))
-
-
-def steered_bugs_of(stored: Stored) -> tuple[SteeredBug, ...]:
-    """Return the bug of a triaged finding once for each of its predicates; nothing for a finding without any.
-
-    Raises StoreError for a damaged predicate.
-    """
-    if stored.status not in ("confirmed", "known"):
-        return ()
-    facts, signature = stored.finding.facts, stored.finding.property.signature
-    found = [facts["predicate"]] if isinstance(facts.get("predicate"), Mapping) else []
-    return tuple(SteeredBug(predicate_from(one), signature) for one in [*found, *facts.get(VARIANTS, ())])
-
-
-def with_variant(owner: Stored, merged: Stored) -> Stored:
-    """Return a finding with the predicate of another one that has its signature: both programs show the bug.
-
-    The finding comes back unchanged when it has `MOST_VARIANTS` already, or nothing new is to be learnt.
-    """
-    facts, fresh = owner.finding.facts, merged.finding.facts.get("predicate")
-    known = [facts.get("predicate"), *facts.get(VARIANTS, ())]
-    if merged.status == "unconfirmed" or fresh is None or fresh in known or len(known) > MOST_VARIANTS:
-        return owner
-    facts = {**facts, VARIANTS: [*facts.get(VARIANTS, ()), fresh]}
-    return replace(owner, finding=replace(owner.finding, facts=facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +59,21 @@ class Steering:
 
     abouts: Mapping[str, About]
     enabled: bool = True
-    known: list[SteeredBug] = field(default_factory=list)
+    known: list[SignedPredicate] = field(default_factory=list)
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
     """By target: the cost of the known bugs of each pass so far, in tests."""
     tests: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By target and pass with known bugs: tests in which it was on."""
 
-    def learn(self, bugs: Iterable[SteeredBug]) -> None:
+    def learn(self, bugs: Iterable[SignedPredicate]) -> None:
         """Add known bugs; one that is known already is skipped."""
         for bug in bugs:
             if bug not in self.known:
                 self.known.append(bug)
 
-    def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SteeredBug | None:
+    def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SignedPredicate | None:
         """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""
-        program = _Contents(case)
-        for bug in self.known:
-            if bug.predicate.explains(evidence, outcome) and program.include(bug):
-                return bug
-        return None
+        return recognised(self.known, case, evidence, outcome)
 
     def may_be_another(self, case: Case, signature: Signature, rng: random.Random) -> bool:
         """Tell whether triage should decide if an unrecognised violation is another bug than the known one.
@@ -152,7 +87,7 @@ class Steering:
         if not signature.culprits or not known:
             return False
         chance = max(0.5 ** (len(known) - 1), LEAST_ASKED)
-        operators = _Operators(case.program)
+        operators = OperatorCounts(case.program)
         if any(bug.has_operators(operators) for bug in known):
             chance *= ALIKE
         return rng.random() < chance
@@ -206,70 +141,10 @@ class Steering:
                 off.add(name)
         return frozenset(off)
 
-    def _contained(self, case: Case, bugs: Iterable[SteeredBug]) -> list[BugPredicate]:
+    def _contained(self, case: Case, bugs: Iterable[SignedPredicate]) -> list[BugPredicate]:
         """Return the predicates whose pattern the draft contains; only plain builds' ones, which any test may have."""
-        program, found = _Contents(case), []
+        program, found = ProgramContents(case), []
         for bug in bugs:
             if not bug.predicate.transform and program.include(bug):
                 found.append(bug.predicate)
         return found
-
-
-class _Operators(dict[bytes, int]):
-    """The numbers of operators in a program, by their encoded names, each counted when it is looked up first.
-
-    The rare other bytes of a program that look like the name of an operator count as well.
-    """
-
-    def __init__(self, program: Program) -> None:
-        super().__init__()
-        self._payload = program.payload if program.kind == "onnx" else b""
-
-    def __missing__(self, name: bytes) -> int:
-        number = self[name] = self._payload.count(name)
-        return number
-
-
-@dataclass(slots=True)
-class _Contents:
-    """A case's program, held against predicates in steps, each dearer than the one before.
-
-    A pattern's operators are counted in the serialised program, which takes microseconds. Then all conditions are
-    checked but those on types that the program does not declare. Only where these decide, the types are inferred: first
-    those of the main graph, which onnx does at once, and those in bodies only where they decide.
-    """
-
-    case: Case
-    _operators: "_Operators" = field(init=False)
-    _forms: list[Described] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._operators = _Operators(self.case.program)
-
-    def include(self, bug: SteeredBug) -> bool:
-        """Tell whether the program contains the pattern of `bug`."""
-        if not bug.has_operators(self._operators):
-            return False
-        predicate = bug.predicate
-        try:
-            for step in range(len(_STEPS)):
-                form = self._form(step)
-                if not predicate.matches(form):
-                    return False
-                if predicate.matches(form, surely=True):
-                    return True
-        except ModelError:
-            return False
-        return True
-
-    def _form(self, step: int) -> Described:
-        while len(self._forms) <= step:
-            self._forms.append(_STEPS[len(self._forms)](self.case.program.payload))
-        return self._forms[step]
-
-
-_STEPS: tuple[Callable[[bytes], Described], ...] = (
-    outlined,
-    lambda payload: outlined(payload, infer=True),
-    lambda payload: described(read(payload)),
-)

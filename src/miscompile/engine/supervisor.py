@@ -13,7 +13,7 @@ from typing import Any
 from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
 from miscompile.engine.lane import AHEAD, RETIRED, Orders
-from miscompile.engine.steering import SteeredBug
+from miscompile.triage.recognition import SignedPredicate
 
 MOST_RESTARTS = 20
 """Consecutive deaths of one lane, without a test in between, after which it is not restarted."""
@@ -88,7 +88,7 @@ class LaneSupervisor:
                 member.heard = time.monotonic()
                 member.process.kill()  # its end is read in the next turn, and it is restarted
 
-    def tell(self, bug: SteeredBug) -> None:
+    def tell(self, bug: SignedPredicate) -> None:
         """Let all lanes steer past a bug, those that are restarted later as well."""
         for member in self._members.values():
             member.orders = replace(member.orders, known=(*member.orders.known, bug))

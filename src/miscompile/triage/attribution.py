@@ -44,6 +44,9 @@ PATIENCE = 20.0
 """The short timeout of a search over builds that may hang: at least `LEAST_PATIENCE` seconds, and `PATIENCE` times the
 duration of the sound build."""
 
+MOST_GUESSES = 3
+"""Sets of culprits of similar violations that are tried before a search; each may cost an examination in vain."""
+
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane reports; further ones are only counted."""
 
@@ -93,11 +96,12 @@ class Confirmer:
                 return None
         earlier = self.traced.setdefault(_sight(found, outcome), [])
         about = parse_target(held.target).about
-        before = {name for one in earlier for name in one.culprits}
+        before = Counter(one.culprits for one in earlier if one.culprits)
+        suspects = {name for one in before for name in one}
+        guesses = [one for one, _ in before.most_common(MOST_GUESSES)]
         with short_timeout(self.pool, found.kind, lambda: first):
-            guilty = culprits(
-                case, held, self.pool, about.passes, about.twins, stream(self.seed, "bisect", digest), suspects=before
-            )
+            rng = stream(self.seed, "bisect", digest)
+            guilty = culprits(case, held, self.pool, about.passes, about.twins, rng, suspects, guesses)
         signature = signature_of(found, outcome, guilty, model_of(case))
         earlier.append(signature)
         return ConfirmedViolation(found, signature)

@@ -35,13 +35,15 @@ def culprits(
     twins: Twins,
     rng: random.Random,
     suspects: Iterable[str] = (),
+    guesses: Iterable[Sequence[str]] = (),
 ) -> tuple[str, ...]:
     """Return the smallest set of passes that suffices for the violation, all others being off; sorted by name.
 
     The violation must keep its kind, stage and message. The set is 1-minimal: without any one member the
     violation is gone. Twins are switched together and a group is called by its first member, so that the name does not
     depend on the twin that fired; `expand` returns all members. Passes that are off in the faulty build stay off.
-    `suspects` are tried first, then the passes that change this program.
+    `guesses`, sets that were found for similar violations, are tried first, because each takes one examination and one
+    for each member; then subsets of `suspects`, then of the passes that change this program.
 
     Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show, or it is a
     death that does not repeat reliably.
@@ -50,6 +52,10 @@ def culprits(
     groups = search.groups
     if not groups or not search.start() or search.shows(()):
         return ()
+    for guess in guesses:
+        guessed = search.named(guess)
+        if guessed and search.minimal(guessed):
+            return tuple(sorted(guessed))
     groups = search.narrowed(groups, suspects) or search.narrowed(groups, _fired(case, held, runner)) or groups
     found = minimise(groups, search.shows)
     return tuple(sorted(found)) if search.sure(found) else ()
@@ -110,11 +116,8 @@ def still_guilty(
     That takes an examination for each member and two more; a new search takes dozens. False where `guilty` is empty.
     """
     search = _Search(case, held, runner, tuple(passes), twins, rng)
-    groups = [group for group in search.groups if not expand((group,), twins).isdisjoint(guilty)]
-    if not groups or not search.start() or search.shows(()) or not search.shows(groups):
-        return False
-    rests = [[one for one in groups if one != left] for left in groups] if len(groups) > 1 else []
-    return not any(map(search.shows, rests)) and search.sure(groups)
+    groups = search.named(guilty)
+    return bool(groups) and search.start() and not search.shows(()) and search.minimal(groups)
 
 
 def _fired(case: Case, held: PropertyOracle, runner: Runner) -> frozenset[str]:
@@ -201,6 +204,16 @@ class _Search:
         wanted = frozenset(names)
         likely = [group for group in groups if not expand((group,), self.twins).isdisjoint(wanted)]
         return likely if likely and len(likely) < len(groups) and self.shows(likely) else []
+
+    def named(self, names: Iterable[str]) -> list[str]:
+        """Return the groups that contain some of `names`."""
+        wanted = frozenset(names)
+        return [group for group in self.groups if not expand((group,), self.twins).isdisjoint(wanted)]
+
+    def minimal(self, groups: Sequence[str]) -> bool:
+        """Tell whether the violation shows with `groups` on and without any one of them; it needs some group."""
+        rests = [[one for one in groups if one != left] for left in groups] if len(groups) > 1 else []
+        return self.shows(groups) and not any(map(self.shows, rests)) and self.sure(groups)
 
     def shows(self, on: Sequence[str]) -> bool:
         """Tell whether the violation shows with exactly the groups `on` switched on."""

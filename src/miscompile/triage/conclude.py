@@ -61,6 +61,7 @@ from miscompile.triage.resistance import resisted
 from miscompile.triage.script import write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
+from miscompile.triage.triaged import TriagedFindings
 from miscompile.triage.validity import accepts, takes
 
 RELAXATION_SECONDS = 10.0
@@ -79,33 +80,24 @@ class Concluded:
     slippages: tuple[Stored, ...] = ()
 
 
-DuplicateOf = Callable[[Stored], Signature | None]
-"""Returns the signature of the triaged finding that a reduced one, with its final signature and its predicate,
-duplicates; None for a bug of its own."""
-
-
-def no_duplicate(stored: Stored) -> None:
-    """Take every finding for a bug of its own."""
-    del stored
-
-
 def triage(
     stored: Stored,
     settings: TriageSettings,
     pool: Pool,
     budget: Budget,
-    duplicate_of: DuplicateOf = no_duplicate,
+    triaged: TriagedFindings | None = None,
     forks: ScriptForks | None = None,
 ) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
 
     With `forks` most runs of scripts are forks of interpreters, which is cheaper.
 
-    A finding that duplicates another one by `duplicate_of` comes back reduced, with its predicate and the signature of
-    the other one, without a script and still pending: the store merges the two. Raises SpecError when the finding names
+    A finding that duplicates one of the `triaged` ones comes back with the signature of that one, without a script and
+    still pending: the store merges the two. It is not reduced if a known predicate explains it, else it comes back
+    reduced and with its own predicate. Raises SpecError when the finding names
     an oracle or a transform that is not installed.
     """
-    return _Triage(stored, settings, pool, duplicate_of, forks).conclude(budget)
+    return _Triage(stored, settings, pool, triaged, forks).conclude(budget)
 
 
 class _Triage:
@@ -116,20 +108,24 @@ class _Triage:
         stored: Stored,
         settings: TriageSettings,
         pool: Pool,
-        duplicate_of: DuplicateOf,
+        triaged: TriagedFindings | None,
         forks: ScriptForks | None,
     ) -> None:
         self.stored, self.settings, self.pool = stored, settings, pool
-        self.duplicate_of, self.forks = duplicate_of, forks
+        self.triaged, self.forks = triaged, forks
         self.target = stored.finding.property.target
         self.about: About = parse_target(self.target).about
         self.seed = settings.seed
         self.kind: FindingKind = stored.finding.property.signature.kind
 
     def conclude(self, budget: Budget) -> Concluded:
+        """Return the finding's new state, and the other violations that its reduction met."""
         case, found = self._plainest(self.stored.original or self.stored.finding.case)
-        rng = stream(self.seed, "patience")
-        with short_timeout(self.pool, self.kind, lambda: examine(case, found, self.pool, rng)):
+        first = examine(case, found, self.pool, stream(self.seed, "patience"))
+        known = self._recognised(case, first)
+        if known is not None:
+            return Concluded(_merging(self.stored, known))
+        with short_timeout(self.pool, self.kind, lambda: first):
             guilty = self._suspected(case, found)
             held, reduced = self._reduce(case, found, guilty, budget)
             if reduced is None:
@@ -140,6 +136,12 @@ class _Triage:
             held = fewest(reduced.case, held, self.pool, stream(self.seed, "places"))
             guilty = self._guilty(reduced.case, held, guilty)
         return Concluded(self._report(case, held, reduced, guilty), self._findings_of(reduced.slippages))
+
+    def _recognised(self, case: Case, first: Examination) -> Signature | None:
+        """Return the signature of a known bug that the unreduced finding shows."""
+        if self.triaged is None or not isinstance(first.verdict, Violated):
+            return None
+        return self.triaged.recognise(case, first.verdict.evidence, first.faulty)
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
         """Return the finding's case and property, simplified before the reduction.
@@ -257,10 +259,9 @@ class _Triage:
         predicate = self._predicate(original, reduced.case, held, final, guilty) if valid else {}
         if valid:
             told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
-            known = self.duplicate_of(told)
+            known = self.triaged.duplicated(told) if self.triaged else None
             if known is not None:
-                held_as = replace(told.finding.property, signature=known)
-                return replace(told, finding=replace(told.finding, property=held_as), status="pending")
+                return _merging(told, known)
         script = write_script(
             reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
             expected=_expected(final),
@@ -394,6 +395,12 @@ class _Triage:
 def _may_be_invalid(kind: FindingKind, reference: object) -> bool:
     """Tell whether the model may be at fault, because every build of the target fails on it."""
     return reference is None and kind in ("exception", "shape", "dtype")
+
+
+def _merging(stored: Stored, known: Signature) -> Stored:
+    """Return a finding under the signature of a known bug, for the store to merge."""
+    held = replace(stored.finding.property, signature=known)
+    return replace(stored, finding=replace(stored.finding, property=held), status="pending")
 
 
 def _unconfirmed(stored: Stored, reason: str) -> Stored:

@@ -2,7 +2,7 @@
 
 Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one
 the identifier of a finding in OUT/findings. The worker writes the finding once, when it is done, and answers with one
-JSON line. It reads the index of OUT to see whether a reduced finding is a duplicate. Slippages are written as pending
+JSON line. It reads the index of OUT to see whether a finding is a duplicate. Slippages are written as pending
 findings before they are named in the answer.
 """
 
@@ -12,22 +12,19 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from miscompile.base.errors import MiscompileError, StoreError
+from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
-from miscompile.core.finding import Signature
 from miscompile.core.pool import Pool
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
-from miscompile.findings.store import Store
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.conclude import Concluded, triage
 from miscompile.triage.confirm import ScriptForks
-from miscompile.triage.predicate import told_apart, underlies
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
+from miscompile.triage.triaged import TriagedFindings
 
 REDUCTION_SECONDS = 20.0
 """Default time limit, in seconds, for the reduction of one finding."""
@@ -35,8 +32,6 @@ REDUCTION_SECONDS = 20.0
 SLOW_REDUCTION_SECONDS = 60.0
 """The same for a compiler that needs more than `SLOW_SECONDS` for the runs of a finding."""
 SLOW_SECONDS = 0.15
-
-_TRIAGED = ("confirmed", "known")
 
 
 def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[[], bool]:
@@ -65,41 +60,11 @@ def serve(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: 
     return {**answer, "cpu_us": round(1e6 * (spent() - begin))}
 
 
-def duplicate_of(settings: TriageSettings, told: Stored) -> Signature | None:
-    """Return the signature of the triaged finding that the store shall merge a finding into; None for a new bug."""
-    try:
-        with Store.open(settings.out, create=False) as store:
-            owner = store.with_signature(told.finding.property.signature)
-            apart = None if owner is None else told_apart(told, owner)
-            if apart is not None:
-                owner = store.with_signature(apart)
-            if owner is None or owner.finding.identifier == told.finding.identifier:
-                owner = _cause(store, told)
-    except StoreError:
-        return None  # without an index nothing is known; whoever merges findings mends it
-    if owner is None or owner.status not in _TRIAGED:
-        return None
-    return owner.finding.property.signature
-
-
-def _cause(store: Store, told: Stored) -> Stored | None:
-    """Return a triaged finding that a violation with several culprits follows from."""
-    if len(told.finding.property.signature.culprits) < 2:
-        return None
-    for record in store.findings():
-        if record.status in _TRIAGED and record.identifier != told.finding.identifier:
-            with suppress(StoreError):  # a damaged finding is named elsewhere
-                known = store.load(record.identifier)
-                if underlies(known, told):
-                    return known
-    return None
-
-
 def _examined(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
         budget = Budget(expired=_deadline(stored, settings, pool))
-        done: Concluded = triage(stored, settings, pool, budget, lambda told: duplicate_of(settings, told), forks)
+        done: Concluded = triage(stored, settings, pool, budget, TriagedFindings(settings.out), forks)
         slippages = [one for one in done.slippages if not folder.place(settings.out, one.finding.identifier).exists()]
         for one in (*slippages, done.stored):
             folder.save(settings.out, one)

@@ -12,7 +12,6 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.finding import Signature
 from miscompile.engine.lane import Orders, orders_from
 from miscompile.engine.plan import SESSION_ONLY, Plan, plan_from
-from miscompile.engine.steering import SteeredBug
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer
 from miscompile.execution.limits import Limits
 from miscompile.ops.support import Support
@@ -23,6 +22,7 @@ from miscompile.producers.combined import Mixture
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.triage.predicate import BugPredicate, NodePattern
+from miscompile.triage.recognition import SignedPredicate
 
 WORDS = st.lists(st.sampled_from(["Add", "Conv", "Relu"]), unique=True).map(tuple)
 PLANS = st.builds(
@@ -58,7 +58,7 @@ def test_a_plan_travels_as_json(plan: Plan) -> None:
 @given(PLANS, TABLES, st.none() | st.integers(1, 9), WORDS)
 def test_orders_travel_in_one_line(plan: Plan, support: Support, quota: int | None, passes: tuple[str, ...]) -> None:
     sub = NodePattern("Sub", ("x", "y"), ("a",))
-    bug = SteeredBug(
+    bug = SignedPredicate(
         BugPredicate("toy", "wrong", "", "", passes, "", (sub,), {}), Signature("toy", "wrong", "", passes, "")
     )
     orders = Orders(plan, (support, Support(open=True)), lane=2, session=3, first=40, quota=quota, known=(bug,))

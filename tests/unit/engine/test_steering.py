@@ -10,26 +10,21 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import (
-    ALIKE,
-    LEAST_ASKED,
-    LEAST_TESTS,
-    MOST_VARIANTS,
-    OPEN,
-    SEARCH_COST,
-    SteeredBug,
-    Steering,
-    steered_bug_from,
-    steered_bugs_of,
-    with_variant,
-)
+from miscompile.engine.steering import ALIKE, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.predicate import BugPredicate, NodePattern
+from miscompile.triage.recognition import (
+    MOST_VARIANTS,
+    SignedPredicate,
+    signed_predicate_from,
+    signed_predicates_of,
+    with_variant,
+)
 
-BUG = SteeredBug(
+BUG = SignedPredicate(
     BugPredicate("toy", "wrong", "", "", ("OperandOrdering",), "", (NodePattern("Sub", ("x", "y"), ("a",)),), {}),
     Signature("toy", "wrong", "", ("OperandOrdering",), ""),
 )
@@ -46,7 +41,7 @@ graph g(%x: float32[2], %y: float32[2]) -> (%a: float32[2]) {{
     return Case(to_program(parse_model(text)), ())
 
 
-def steering(*known: SteeredBug, enabled: bool = True) -> Steering:
+def steering(*known: SignedPredicate, enabled: bool = True) -> Steering:
     return Steering({"toy": ABOUT}, enabled=enabled, known=list(known))
 
 
@@ -117,12 +112,12 @@ def test_switched_off_nothing_is_steered_but_bugs_are_recognised() -> None:
 
 def test_knowledge_is_sent_as_json_and_learned_once() -> None:
     steered = steering()
-    steered.learn([steered_bug_from(BUG.as_json()), BUG])
+    steered.learn([signed_predicate_from(BUG.as_json()), BUG])
     assert steered.known == [BUG]
 
 
 def test_triage_is_asked_less_and_less_whether_a_violation_is_another_bug() -> None:
-    def asked(*known: SteeredBug, operator: str = "Add") -> float:
+    def asked(*known: SignedPredicate, operator: str = "Add") -> float:
         held, program = steering(*known), case(operator)
         asked = (held.may_be_another(program, BUG.signature, random.Random(number)) for number in range(2000))
         return sum(asked) / 2000
@@ -147,17 +142,17 @@ def triaged(predicate: BugPredicate, status: FindingStatus = "confirmed") -> Sto
 def test_a_finding_takes_over_the_predicates_of_findings_that_are_merged_into_it() -> None:
     other = replace(BUG.predicate, nodes=(NodePattern("Mul", ("x", "y"), ("a",)),))
     owner = triaged(BUG.predicate)
-    assert steered_bugs_of(owner) == (BUG,)
+    assert signed_predicates_of(owner) == (BUG,)
     assert with_variant(owner, triaged(BUG.predicate)) == owner
     assert with_variant(owner, triaged(other, "unconfirmed")) == owner
     wider = with_variant(owner, triaged(other))
-    assert steered_bugs_of(wider) == (BUG, replace(BUG, predicate=other))
+    assert signed_predicates_of(wider) == (BUG, replace(BUG, predicate=other))
     assert with_variant(wider, triaged(other)) == wider
     for number in range(2 * MOST_VARIANTS):
         wider = with_variant(wider, triaged(replace(other, message=str(number))))
-    assert len(steered_bugs_of(wider)) == 1 + MOST_VARIANTS
+    assert len(signed_predicates_of(wider)) == 1 + MOST_VARIANTS
 
 
 def test_only_triaged_findings_are_steered_past() -> None:
-    assert steered_bugs_of(triaged(BUG.predicate, "pending")) == ()
-    assert steered_bugs_of(triaged(BUG.predicate, "known")) == (BUG,)
+    assert signed_predicates_of(triaged(BUG.predicate, "pending")) == ()
+    assert signed_predicates_of(triaged(BUG.predicate, "known")) == (BUG,)

@@ -7,14 +7,15 @@ import numpy as np
 
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
+from miscompile.core.verdict import Evidence
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.store import Campaign, Store
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.triage.predicate import BugPredicate, NodePattern
-from miscompile.triage.settings import TriageSettings
-from miscompile.triage.worker import duplicate_of
+from miscompile.triage.triaged import TriagedFindings
 
 PROGRAM = """ir 10
 opset 18
@@ -41,7 +42,7 @@ def asked(out: Path, fresh: Stored, *known: Stored) -> Signature | None:
         store.begin(Campaign("toy", 0, {}, {}, 0.0))
         for one in known:
             store.update(one, new=True)
-    return duplicate_of(TriageSettings(out, ("toy",)), fresh)
+    return TriagedFindings(out).duplicated(fresh)
 
 
 def test_an_equal_signature_or_a_contained_bug_is_a_duplicate(tmp_path: Path) -> None:
@@ -59,4 +60,19 @@ def test_a_bug_that_is_not_triaged_or_not_contained_is_no_owner(tmp_path: Path) 
     assert asked(tmp_path / "a", fresh, *others) is None
     assert asked(tmp_path / "b", stored("wrong-5", "Neg Relu", "B"), stored("wrong-6", "Relu", "C")) is None
     assert asked(tmp_path / "c", fresh, fresh) is None, "it is no duplicate of itself"
-    assert duplicate_of(TriageSettings(tmp_path / "none", ("toy",)), fresh) is None
+    assert TriagedFindings(tmp_path / "none").duplicated(fresh) is None
+
+
+def test_a_violation_that_a_known_predicate_explains_is_recognised_before_it_is_reduced(tmp_path: Path) -> None:
+    cause = stored("wrong-1", "Relu", "B")
+    run = Run(cause.finding.case, "toy", Build("full"))
+    with Store.open(tmp_path) as store:
+        store.begin(Campaign("toy", 0, {}, {}, 0.0))
+        store.update(cause, new=True)
+    triaged = TriagedFindings(tmp_path)
+    evidence = Evidence("wrong", "", "m", run, None, "", {})
+    assert triaged.recognise(run.case, evidence, None) == cause.finding.property.signature
+    off = replace(evidence, faulty=replace(run, build=Build("full", frozenset({"B"}))))
+    assert triaged.recognise(run.case, off, None) is None, "the guilty pass is off"
+    assert triaged.recognise(run.case, replace(evidence, kind="shape"), None) is None, "it is another symptom"
+    assert TriagedFindings(tmp_path / "none").recognise(run.case, evidence, None) is None

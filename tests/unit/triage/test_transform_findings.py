@@ -154,3 +154,12 @@ def test_suspects_are_tried_first() -> None:
     compiler.runs.clear()
     assert culprits(chain(), pair(), compiler, PASSES, (), random.Random(0), ("Pass40",)) == ("Pass41",)
     assert told < 20 < len(compiler.runs)
+
+
+def test_guesses_are_tried_before_suspects_and_must_be_minimal() -> None:
+    compiler = VirtualCompiler([lambda model, build: Crashed("compile", 11) if on(build, "Pass41") else None])
+    guesses = (("Pass07",), ("Pass41",))
+    assert culprits(chain(), pair(), compiler, PASSES, (), random.Random(0), guesses=guesses) == ("Pass41",)
+    assert len(compiler.runs) < 20
+    larger = (("Pass07", "Pass41"),)
+    assert culprits(chain(), pair(), compiler, PASSES, (), random.Random(0), guesses=larger) == ("Pass41",)

@@ -31,11 +31,11 @@ from miscompile.engine.known_bugs import (
     without_entry,
 )
 from miscompile.engine.plan import Plan
-from miscompile.engine.steering import SteeredBug, steered_bugs_of
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
+from miscompile.triage.recognition import SignedPredicate, signed_predicates_of
 
 MOST_FAILURES = 3
 """Shards that fail on a node one after another before the node gets no more."""
@@ -228,11 +228,11 @@ class _Head:
         recipe = stored.finding.case.recipe
         return recipe.get("session") == self.session and recipe.get("lane") in shard.numbers
 
-    def _steered(self) -> tuple[SteeredBug, ...]:
+    def _steered(self) -> tuple[SignedPredicate, ...]:
         if not self.plan.steer:
             return ()
         stored = (self._load(record.identifier) for record in self.store.findings())
-        found = [bug for one in stored if one is not None for bug in steered_bugs_of(one)]
+        found = [bug for one in stored if one is not None for bug in signed_predicates_of(one)]
         others, problems = self.known.steered()
         for problem in problems:
             self._tell(Notice(problem))

@@ -24,10 +24,10 @@ from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.engine.coordinator import Portion, fuzz
 from miscompile.engine.distributed.parcel import Parcel, pack, unpack
 from miscompile.engine.plan import Plan, plan_from
-from miscompile.engine.steering import steered_bug_from
 from miscompile.environments.resolve import prepare
 from miscompile.findings import folder
 from miscompile.findings.store import Record, Store
+from miscompile.triage.recognition import signed_predicate_from
 
 _SAY_EVERY = 1.0
 
@@ -56,7 +56,7 @@ class ShardOrders:
 def shard_orders_from(text: str) -> ShardOrders:
     """Read back what `ShardOrders.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
-    portion = {**data["portion"], "steered": tuple(map(steered_bug_from, data["portion"]["steered"]))}
+    portion = {**data["portion"], "steered": tuple(map(signed_predicate_from, data["portion"]["steered"]))}
     return ShardOrders(plan_from(data["plan"]), Portion(**portion), data["known"], data["install"])
 
 
