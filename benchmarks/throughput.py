@@ -220,6 +220,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     """Measure and print."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
     given = options()
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -66,6 +66,20 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
+class Defect:
+    """The target's adapter failed, which says nothing about the compiler. Fields are those of `Raised`.
+
+    No oracle makes a finding of it; it is counted as a defect of this tool.
+    """
+
+    stage: Stage
+    kind: str
+    message: str
+    frames: tuple[str, ...] = ()
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
 class Crashed:
     """The worker died: of signal number `signal`, or with exit status `-signal` when it is negative."""
 
@@ -92,7 +106,10 @@ class OutOfMemory:
     observations: Observations = field(default=NOTHING_SEEN)
 
 
-Outcome: TypeAlias = Values | Rejected | Unsupported | Raised | Crashed | TimedOut | OutOfMemory
+DEFECTS = "adapter defects"
+"""The counter of runs that ended with a `Defect`; the lanes' log has their messages."""
+
+Outcome: TypeAlias = Values | Rejected | Unsupported | Raised | Defect | Crashed | TimedOut | OutOfMemory
 
 
 def is_death(outcome: Outcome) -> bool:

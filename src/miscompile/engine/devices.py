@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from miscompile.base.errors import UsageError
-from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.outcome import (
+    Crashed,
+    Defect,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    TimedOut,
+    Unsupported,
+    Values,
+)
 from miscompile.core.run import Build, Run
 from miscompile.engine.plan import Plan
 from miscompile.execution.conformance_models import exhibits
@@ -77,6 +87,8 @@ def _reason(target: str, device: str, outcome: Outcome) -> str:
             return message
         case Raised(_, kind, message):
             return f"{fails} raises {kind}: {message}"
+        case Defect(_, kind, message):
+            return f"{fails} meets a defect of the adapter, {kind}: {message}"
         case OutOfMemory(_, message):
             return f"{fails} finds no memory: {message}"
         case TimedOut(_, seconds):

@@ -24,7 +24,7 @@ from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, conclude
-from miscompile.core.outcome import Outcome, is_death
+from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
@@ -164,6 +164,7 @@ class Lane:
         self._reported = time.monotonic()
         self._asked = 0.0
         self._deaths = (0, 0)
+        self._defective: set[str] = set()
         self._compiler_cpu = 0.0
 
     def run(self) -> bool:
@@ -278,6 +279,8 @@ class Lane:
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
+            if isinstance(outcome, Defect):
+                self._log_defect(ahead.index, outcome)
         if ahead.case.recipe.get("observe"):
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
                 self.activity.note(ahead.case.recipe, run, outcome)
@@ -293,6 +296,17 @@ class Lane:
             self._pursue(_Suspect(ahead, new, seen.faulty, spent_us))
         if (due := self.searches.due()) is not None and not self._recognised(due.ahead, due.violated, due.outcome):
             self._search(due)
+
+    def _log_defect(self, index: int, defect: Defect) -> None:
+        """Count a failure of an adapter, and log the first one of each place."""
+        self.counters[DEFECTS] += 1
+        place = defect.frames[0] if defect.frames else ""
+        if place not in self._defective:
+            self._defective.add(place)
+            print(
+                f"case {index} meets a defect of the adapter: {defect.kind}: {defect.message} ({place})",
+                file=sys.stderr,
+            )
 
     def _held_against_known(self, ahead: _Ahead, seen: Examination) -> tuple[bool, Violated | None]:
         """Count the verdict; return whether it is a violation that shows a known bug, and the violation if not."""

@@ -21,7 +21,7 @@ from miscompile import __version__
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.rng import stream
-from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
+from miscompile.core.outcome import Defect, OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.ops.registry import dtypes_of, schema, specs
@@ -219,7 +219,7 @@ def _require_no_error(target: str, inquiry: Inquiry, runner: Runner) -> None:
     if single is None:
         return
     (outcome,) = runner.run([Run(single.case("probe"), target, Build("off"), "probe")])
-    if isinstance(outcome, Raised):
+    if isinstance(outcome, Raised | Defect):
         error = f"{outcome.kind}: {outcome.message}".partition("\n")[0]
         raise UsageError(f"target {target} took no program; it raises at {outcome.stage} of {single.call.op}: {error}")
 
@@ -265,7 +265,7 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Support
     runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
     for single, outcome in zip(singles, runner.run(runs), strict=True):
         opset, call, types = single.scope.opset, single.call, single.types
-        if isinstance(outcome, Raised):
+        if isinstance(outcome, Raised | Defect):
             yield None
             continue
         yield SupportAnswer(
@@ -280,7 +280,7 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Support
 def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[SupportAnswer]:
     runs = [Run(question.case, target, Build("off"), "probe") for question in asked]
     for question, outcome in zip(asked, runner.run(runs), strict=True):
-        if not isinstance(outcome, Raised):
+        if not isinstance(outcome, Raised | Defect):
             refused = isinstance(outcome, Unsupported | Rejected | OutOfMemory)
             yield SupportAnswer(question.key, question.key, question.op, frozenset(), taken=not refused)
 

@@ -9,7 +9,17 @@ import numpy as np
 from miscompile.base.dtypes import is_float
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Feed
-from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.outcome import (
+    Crashed,
+    Defect,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    TimedOut,
+    Unsupported,
+    Values,
+)
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
@@ -74,6 +84,8 @@ def _judge(item: NodeCase, outcome: Outcome | None) -> tuple[SurveyStatus, str]:
             return "rejected", f"{stage}: {message}"
         case Raised(stage, kind, message):
             return "error", f"{stage}: {kind}: {message}"
+        case Defect(stage, kind, message):
+            return "error", f"{stage}: a defect of the adapter: {kind}: {message}"
         case Crashed(stage, signal):
             return "crash", f"{stage}: signal {signal}"
         case TimedOut(stage, seconds):

@@ -18,6 +18,7 @@ from miscompile.base.specs import Spec, spec_text, stored_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import (
     Crashed,
+    Defect,
     Observations,
     Outcome,
     OutOfMemory,
@@ -286,11 +287,11 @@ class ReplyDecoder:
         return tensor
 
 
-def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Crashed | TimedOut) -> HeaderValue:
+def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Defect | Crashed | TimedOut) -> HeaderValue:
     match outcome:
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
             return stage, message
-        case Raised(stage, kind, message, frames):
+        case Raised(stage, kind, message, frames) | Defect(stage, kind, message, frames):
             return stage, kind, message, frames
         case Crashed(stage, number) | TimedOut(stage, number):
             return stage, number
@@ -309,6 +310,8 @@ def _get_failure(kind: str, content: HeaderValue, seen: Observations) -> Outcome
             return OutOfMemory(stage, message, seen)
         case "Raised", [str(error), str(message), frames]:
             return Raised(stage, error, message, tuple(map(_string, frames)), seen)
+        case "Defect", [str(error), str(message), frames]:
+            return Defect(stage, error, message, tuple(map(_string, frames)), seen)
         case "Crashed", [int(number)]:
             return Crashed(stage, number, seen)
         case "TimedOut", [int(seconds) | float(seconds)]:

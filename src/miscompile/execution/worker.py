@@ -5,6 +5,7 @@ wakes the parent. It writes every step to the flight recorder beforehand, and ho
 """
 
 import ctypes
+import dis
 import faulthandler
 import io
 import os
@@ -16,12 +17,24 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 
+from miscompile import targets
 from miscompile.base.child import die_with_parent, lift_memory_limit, limit_memory
 from miscompile.base.errors import ExecutionError, SpecError
 from miscompile.core.case import Feed
-from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
+from miscompile.core.outcome import (
+    Defect,
+    Observations,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    Stage,
+    Unsupported,
+    Values,
+)
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution import flight_recorder
@@ -46,15 +59,24 @@ _HOLD_SECONDS = 0.05
 
 _LINE_BUFFERED = 1
 
+ADAPTER_ERRORS = (
+    AssertionError, AttributeError, LookupError, NameError, NotImplementedError, UnboundLocalError, ZeroDivisionError,
+)  # fmt: skip
+"""Errors that are the adapter's own when its code raises them. It passes on a compiler's errors as other classes."""
+
+_TARGETS = str(Path(targets.__file__).parent) + os.sep
+
 
 @dataclass(slots=True)
 class Workplace:
-    """The resources of a worker. `adapter` was constructed before the fork."""
+    """The resources of a worker. `adapter` was constructed before the fork; `external` says that its compiler is no
+    part of this package."""
 
     adapter: Adapter
     known: Known
     recorder: Recorder
     printed: Printed
+    external: bool = True
 
 
 @dataclass(slots=True)
@@ -168,7 +190,7 @@ def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
     try:
         results = _attempt(place, run, attempt)
     except BaseException as error:  # noqa: BLE001 - compilers raise any exception, even SystemExit
-        outcome = outcome_of(error, attempt.stage, place.known)
+        outcome = outcome_of(error, attempt.stage, place.known, external=place.external)
         if run.build.observe and run.case.program.kind != "onnx":
             attempt.passes = _converted(place)
         return replace(outcome, observations=_observed(place, attempt))
@@ -248,8 +270,10 @@ def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
     return tuple(outputs)
 
 
-def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
-    """Classify an exception: expected by `known.toml`, a failed allocation, or an error to report.
+def outcome_of(error: BaseException, stage: Stage, known: Known, *, external: bool = True) -> Outcome:
+    """Classify an exception: expected by `known.toml`, a failed allocation, a defect of the adapter, or the compiler's.
+
+    Only the adapter of an `external` compiler, which is no part of this package, can be told from its compiler.
 
     A SpecError is the tool's own: the run's options are invalid, and the compiler is not concerned. The pool raises an
     error instead of returning such an outcome. `kind` is the class name; `frames` are the innermost frames as
@@ -266,7 +290,21 @@ def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
         return (Unsupported if rejection.status == "unsupported" else Rejected)(stage, message)
     if OUT_OF_MEMORY.search(message):
         return OutOfMemory(stage, message)
-    return Raised(stage, kind, message, _frames(error.__traceback__))
+    made = Defect if external and isinstance(error, ADAPTER_ERRORS) and _is_own(error.__traceback__) else Raised
+    return made(stage, kind, message, _frames(error.__traceback__))
+
+
+def _is_own(trace: TracebackType | None) -> bool:
+    """Tell whether an error arose in the code of an adapter itself, and not in a function that it called.
+
+    An extension module has no frame of its own, so the last frame of an error in C++ is the adapter's as well, at a
+    call.
+    """
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(_TARGETS):
+        return False
+    return "CALL" not in dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
 def _message(error: BaseException) -> str:

@@ -41,11 +41,14 @@ _FAILED = 70
 class Zygote:
     """Serves fork requests on `control` and reports the deaths of its children."""
 
-    def __init__(self, control: socket.socket, adapter: Adapter, expected: Known, limits: Limits) -> None:
+    def __init__(
+        self, control: socket.socket, adapter: Adapter, expected: Known, limits: Limits, *, external: bool
+    ) -> None:
         self._control = control
         self._adapter = adapter
         self._known = expected
         self._limits = limits
+        self._external = external
         self._pid = os.getpid()
         self._children: dict[int, tuple[int, int]] = {}  # descriptor of the process -> (pid, key)
         self._poll = select.poll()
@@ -93,7 +96,7 @@ class Zygote:
             for fd in self._children:
                 os.close(fd)
             channel = socket.socket(fileno=fds[0])
-            place = Workplace(self._adapter, self._known, Recorder(fds[1]), Printed(fds[2]))
+            place = Workplace(self._adapter, self._known, Recorder(fds[1]), Printed(fds[2]), self._external)
             work(place, channel, self._limits, self._pid)
             status = 0
         except BaseException:  # noqa: BLE001 - no exception may reach the zygote's own loop
@@ -162,7 +165,7 @@ def main(descriptor: int, parent: int) -> int:
     gc.set_threshold(*RARELY)
     ctypes.CDLL(None).fflush(None)  # otherwise every child would print the text that is buffered here
     control.send(b'{"ready": true}')
-    Zygote(control, adapter, expected, limits).serve()
+    Zygote(control, adapter, expected, limits, external=settings["external"]).serve()
     return 0
 
 

@@ -19,7 +19,7 @@ from miscompile.environments.resolve import python_of
 from miscompile.execution.flight_recorder import Printed
 from miscompile.execution.limits import Limits
 from miscompile.execution.zygote import PACKET
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import compiler_of, parse_target
 
 READY_SECONDS = 180.0
 """Seconds that the import of a compiler may take."""
@@ -94,7 +94,7 @@ class Origin:
         """Return the zygote's first packet. Raises SpecError for an unknown target or option."""
         base: dict[str, Any] = {"target": self.target, "limits": dataclasses.asdict(limits)}
         if self.adapter is not None:
-            return base | {"adapter": self.adapter, "options": {}, "known": ""}
+            return base | {"adapter": self.adapter, "options": {}, "known": "", "external": False}
         spec = parse_target(self.target)
         face = spec.about
         return base | {
@@ -104,6 +104,7 @@ class Origin:
             "options": spec.options,
             "known": face.package,
             "via": spec.via,
+            "external": compiler_of(face) is not None,
         }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
-from miscompile.core.outcome import Outcome, OutOfMemory, Rejected, Unsupported, Values, status_of
+from miscompile.core.outcome import Defect, Outcome, OutOfMemory, Rejected, Unsupported, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
@@ -26,7 +26,7 @@ from miscompile.oracles.majority import Ballot, MajorityVote, count_votes
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
 
-ABSTAINS = (Unsupported, Rejected, OutOfMemory)
+ABSTAINS = (Unsupported, Rejected, OutOfMemory, Defect)
 _LAWFUL = (Values, *ABSTAINS)
 VOTERS = ("reference",)
 """Targets that run in the second round of a differential judgement only."""

@@ -13,6 +13,7 @@ from miscompile.base.specs import Spec, spec_text, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import (
     Crashed,
+    Defect,
     Outcome,
     OutOfMemory,
     Raised,
@@ -53,6 +54,9 @@ CompareRule = Literal["strict", "fixed"]
 FIXED_THRESHOLD = 1e-3
 SURELY = 0.85
 """Share of the least difference that noise on an output allows. A smaller difference passes without a noise run."""
+
+ADAPTER = "a defect of the adapter"
+"""The reason of a verdict that the tool's own failure prevents."""
 
 
 def judge_pair(
@@ -146,6 +150,8 @@ def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> V
         if isinstance(other, Crashed | TimedOut):
             return bad_build(runs[1], None, other)
         return Inconclusive(status_of(reference).replace("outofmemory", "out of memory"))
+    if isinstance(reference, Defect):
+        return Inconclusive(ADAPTER)
     return bad_build(runs[0], runs[1] if isinstance(other, Values) else None, reference)
 
 
@@ -169,6 +175,8 @@ def bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
             return Violated(Evidence("exception", "status", text, faulty, reference))
         case Rejected():
             return Inconclusive("lawfully refused by one build")
+        case Defect():
+            return Inconclusive(ADAPTER)
         case Values():
             return Holds()
 

@@ -13,6 +13,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.outcome import (
     Crashed,
+    Defect,
     Outcome,
     OutOfMemory,
     Raised,
@@ -66,6 +67,8 @@ def judge(
             return _values(reference, results[0], compare, narrowed)
         case Unsupported(stage, message) | Rejected(stage, message):
             return Judgement("unsupported", message=f"{stage}: {message}")
+        case Defect(stage, kind, message):
+            return Judgement("unsupported", message=f"{stage}: a defect of the adapter: {kind}: {message}")
         case OutOfMemory(stage, message):
             return Judgement("memory", message=f"{stage}: {message}")
         case Raised(stage, kind, message):

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
+from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
@@ -145,6 +146,8 @@ def summary_view(summary: Summary, out: Path) -> Group:
         f"{summary.mismatches_judged_benign} differences judged benign"
     )
     parts: list[Text | Table] = [Text(line)]
+    if defects := summary.counters.get(DEFECTS):
+        parts.append(Text(f"{defects} runs failed in this tool's own adapter; {out / 'lanes.log'} says where"))
     if summary.arms:
         parts += [Text(""), arms_table(summary.arms)]
     if summary.findings:

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from miscompile.core.finding import Signature
-from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.outcome import (
+    Crashed,
+    Defect,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    TimedOut,
+    Unsupported,
+    Values,
+)
 from miscompile.core.run import Build
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.fingerprint import fingerprint
@@ -117,7 +127,7 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
     match outcome:
         case None | Values():
             return Symptom(evidence.kind, "", "")
-        case Raised(stage, kind, message):
+        case Raised(stage, kind, message) | Defect(stage, kind, message):
             return Symptom(evidence.kind, stage, normalise(placeless(f"{kind}: {message}", target)))
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
             return Symptom(evidence.kind, stage, normalise(placeless(message, target)))

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
+from miscompile.core.outcome import Defect, OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.execution.worker import FRAMES, MESSAGE, outcome_of
 from miscompile.targets.known import Known, Rejection
+from miscompile.targets.onnxruntime import runner
 
 KNOWN = Known(
     (
@@ -54,3 +55,18 @@ def test_frames_are_the_innermost_ones_innermost_first() -> None:
     assert len(outcome.frames) == FRAMES
     assert all(re.fullmatch(r".*test_worker\.py:\d+:[\w.<>]*\bsink", frame) for frame in outcome.frames)
     assert outcome.frames[0] != outcome.frames[1]
+
+
+def defect_of(error: BaseException, *, external: bool = True) -> object:
+    return type(outcome_of(error, "compile", KNOWN, external=external))
+
+
+def test_an_error_in_an_adapters_own_code_is_no_error_of_the_compiler() -> None:
+    with pytest.raises(KeyError) as caught:
+        runner.session_options("no such level", 1)
+    assert defect_of(caught.value) is Defect
+    assert defect_of(caught.value, external=False) is Raised, "a compiler within this package has the same folder"
+    with pytest.raises(Exception, match="INVALID_PROTOBUF") as failed:
+        runner.start(b"no model", runner.session_options("full", 1), ())
+    assert defect_of(failed.value) is Raised, "the extension has no frame, so the adapter's call is the last one"
+    assert defect_of(KeyError("nowhere")) is Raised
