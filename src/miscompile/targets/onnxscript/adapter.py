@@ -1,0 +1,20 @@
+"""onnxscript's optimiser in the worker."""
+
+import re
+from collections.abc import Sequence
+
+from miscompile.core.run import Build
+from miscompile.targets.onnxscript import runner
+from miscompile.targets.optimisers.adapter import OptimiserAdapter
+
+
+class OnnxScript(OptimiserAdapter):
+    """Calls onnxscript.optimizer.optimize, and the rules that one must ask for."""
+
+    def optimise(self, model: bytes, build: Build) -> bytes:
+        """Run what the build leaves on."""
+        return runner.optimise(model, build.level, build.disabled)
+
+    def observe(self, model: bytes, build: Build) -> Sequence[str]:
+        """Return the passes without which the result is another one: those that did something that no other does."""
+        return ()
