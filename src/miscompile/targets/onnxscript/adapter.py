@@ -1,6 +1,5 @@
 """onnxscript's optimiser in the worker."""
 
-import re
 from collections.abc import Sequence
 
 from miscompile.core.run import Build
@@ -16,5 +15,8 @@ class OnnxScript(OptimiserAdapter):
         return runner.optimise(model, build.level, build.disabled)
 
     def observe(self, model: bytes, build: Build) -> Sequence[str]:
-        """Return the passes without which the result is another one: those that did something that no other does."""
-        return ()
+        """Return the default rules that apply to the model, each tried alone.
+
+        A rule that only applies after another one is missing, and so are the other steps.
+        """
+        return runner.matching(model, build.disabled)

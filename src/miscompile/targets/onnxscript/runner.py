@@ -69,9 +69,10 @@ def without(off: Collection[str]) -> Iterator[None]:
     special = onnxscript_folding.registry.op_evaluators
     left = {key: found for key, found in special.items() if f"fold_{key[1]}" not in off}
     with ExitStack() as stack:
-        if len(kept) < len(default):
-            rules = onnxscript_rewriter.RewriteRuleSet(kept)  # which may be empty, as a tuple may not
-            stack.enter_context(patch.object(onnxscript_rewriter, "_DEFAULT_REWRITE_RULES", rules))
+        if not kept:  # the pass refuses to be without rules
+            stack.enter_context(patch.object(onnxscript_rewriter.RewritePass, "call", unchanged))
+        else:
+            stack.enter_context(patch.object(onnxscript_rewriter, "_DEFAULT_REWRITE_RULES", kept))
         stack.enter_context(patch.object(onnxscript_folding.registry, "op_evaluators", left))
         if "fold" in off:
             stack.enter_context(patch.object(onnxscript_folding._reference_evaluator, "evaluate", lambda *_, **__: None))
@@ -85,3 +86,15 @@ def without(off: Collection[str]) -> Iterator[None]:
 def unchanged(self: object, model: object) -> object:
     """Stand for the work of a pass that is off."""
     return onnx_ir.passes.PassResult(model, modified=False)
+
+
+def matching(before: bytes, off: Collection[str]) -> list[str]:
+    """Return the names of the default rules that rewrite the model if each is applied alone."""
+    found = []
+    for rule in onnxscript_rewriter._DEFAULT_REWRITE_RULES:
+        name = rule_name(rule)
+        if name not in off and name not in found:
+            model = onnx_ir.serde.deserialize_model(onnx.load_model_from_string(before))
+            if rule.apply_to_model(model):
+                found.append(name)
+    return found

@@ -14,7 +14,7 @@ def run(level, off=()):
     """Optimise at `level` without the passes `off`, and execute the result; return the outputs for each feed."""
     payload = model.SerializeToString()
     if level != "off":
-        payload = optimised(payload, lambda before: optimise(before, level, off)@DROPS@)
+        payload = optimised(payload, lambda before: @CALL@@DROPS@)
     taken = {value.name for value in onnx.load_model_from_string(payload).graph.input}
     fed = [{name: array for name, array in feed.items() if name in taken} for feed in feeds]
 {% if types %}
@@ -56,6 +56,10 @@ def plain(value):
 '''
 
 
+OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or reference (onnx's evaluator)"}
+"""The options that every optimiser has."""
+
+
 def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> About:  # noqa: ANN401 - fields of About
     """Return the description of an optimiser whose folder is called `name`; `more` are further fields."""
     folder = f"miscompile.targets.{name}"
@@ -70,21 +74,28 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "dynamic": True,
         "functions": True,
         "executors": ("onnxruntime", "reference"),
-        "options": {"executor": "what runs the optimised model: onnxruntime (default) or reference (onnx's evaluator)"},
+        "options": OPTIONS,
         "extra": name,
     }
     return About(**{"name": name, "title": title, "passes": tuple(passes), **given, **more})
 
 
-def script_lines(about: About, versions: str, imports: Sequence[str], drops_inputs: bool = False) -> ScriptLines:
-    """Return the script lines of the optimiser `about`; its runner defines `optimise(before, level, off)`.
+def script_lines(
+    about: About,
+    versions: str,
+    imports: Sequence[str] = (),
+    drops_inputs: bool = False,
+    call: str = "optimise(before, level, off)",
+) -> ScriptLines:
+    """Return the script lines of the optimiser `about`, whose runner defines the function of the template `call`.
 
-    `versions` is a part of a list of expressions, for which `imports` are import lines.
+    `versions` is the beginning of a list of expressions, for which `imports` are import lines.
     """
+    run = _RUN.replace("@CALL@", call).replace("@DROPS@", ", drops_inputs=True" if drops_inputs else "")
     return ScriptLines(
         sources=(*EXECUTION, f"miscompile.targets.{about.name}.runner"),
         levels={level: f'"{level}"' for level in about.levels},
-        run=_RUN.replace("@DROPS@", ", drops_inputs=True" if drops_inputs else ""),
-        versions=f'{versions}, "onnxruntime", ort.__version__',
+        run=run,
+        versions=", ".join(filter(None, (versions, '"onnxruntime", ort.__version__'))),
         imports=("import onnxruntime as ort", *imports),
     )
