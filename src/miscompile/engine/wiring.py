@@ -27,7 +27,7 @@ from miscompile.producers.kinds import PRODUCERS, ProducerContext
 from miscompile.producers.scheduled import Scheduled, ScheduledArm
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.synthesis.corpus import Corpus
-from miscompile.targets.registry import parse_target, settled_transform
+from miscompile.targets.registry import parse_target, second_executor, settled_transform
 from miscompile.transforms.runner import TransformingRunner
 from miscompile.triage.settings import TriageSettings
 
@@ -188,7 +188,7 @@ def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
     """Return a pool for the plan's targets, which applies the transforms of runs; open it with `with`."""
-    if plan.others:
+    if plan.others or second_executor(plan.target):
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
         )

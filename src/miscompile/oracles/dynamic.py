@@ -14,7 +14,7 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_further, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.transforms.catalogue import STATIC
@@ -47,13 +47,13 @@ class Dynamic:
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge every other build against the reference; the first violation decides, then any inconclusive verdict."""
-        noise = [place for place, run in enumerate(runs) if is_noise(run)]
+        further = [place for place, run in enumerate(runs) if is_further(run, self.target)]
         last: Verdict = Holds()
-        for place in range(1, len(runs) - len(noise)):
+        for place in range(1, len(runs) - len(further)):
             if isinstance(outcomes[0], Raised) and not isinstance(outcomes[place], Crashed | TimedOut):
                 last = Inconclusive("an error of the static build")
                 continue
-            chosen = [0, place, *noise]
+            chosen = [0, place, *further]
             verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
             if isinstance(verdict, Violated) and verdict.evidence.rule == "declared":
                 verdict = Inconclusive("undeclared types in the static build")

@@ -6,6 +6,7 @@ elsewhere. The rule `fixed` is the threshold of 1e-3 (Chebyshev distance) that t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from miscompile.base.errors import ModelError
@@ -38,6 +39,7 @@ from miscompile.oracles.compare import (
 from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins, numbered
 from miscompile.oracles.narrow import FITS, Fit, fit_of
+from miscompile.oracles.second_executor import is_seconding, seconded
 from miscompile.transforms.catalogue import (
     STATIC,
     alters,
@@ -61,6 +63,17 @@ ADAPTER = "a defect of the adapter"
 
 def judge_pair(
     runs: Sequence[Run], outcomes: Sequence[Outcome], rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED
+) -> Verdict:
+    """Judge `outcomes[1]` against `outcomes[0]`; the others are those of Monte-Carlo runs and of a second executor.
+
+    Returns Needs with further runs: Monte-Carlo runs, or those of the target's second executor, which must show the
+    violation as well.
+    """
+    return seconded(runs, outcomes, partial(_judge_builds, rule=rule, narrowed=narrowed))
+
+
+def _judge_builds(
+    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: CompareRule, narrowed: Mapping[str, str]
 ) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; further outcomes are those of the Monte-Carlo runs.
 
@@ -142,6 +155,11 @@ def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
 def is_noise(run: Run) -> bool:
     """Tell whether `run` is a Monte-Carlo run asked for by a judgement."""
     return "noise" in run.case.recipe
+
+
+def is_further(run: Run, target: str) -> bool:
+    """Tell whether a judgement of runs on `target` has asked for `run`."""
+    return is_noise(run) or is_seconding(run, target)
 
 
 def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> Verdict:

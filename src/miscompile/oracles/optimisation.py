@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_further, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.transforms.catalogue import alters, seeded
@@ -122,12 +122,12 @@ class Optimisation:
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge every optimised build against the reference; the first violation decides."""
-        noise = [place for place, run in enumerate(runs) if is_noise(run)]
+        further = [place for place, run in enumerate(runs) if is_further(run, self.target)]
         last: Verdict = Holds()
         for place in range(1, len(runs)):
-            if place in noise or (place > 1 and _same(outcomes[0], outcomes[place])):
+            if place in further or (place > 1 and _same(outcomes[0], outcomes[place])):
                 continue
-            chosen = [0, place, *noise]
+            chosen = [0, place, *further]
             verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
             if isinstance(verdict, Violated | Needs):
                 return verdict

@@ -10,7 +10,7 @@ from miscompile.core.ports import Oracle
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_further, judge_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class BuildPair:
         return (reference, *(Run(case, self.target, build, self.purpose) for build in builds))
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge the pair; Monte-Carlo runs stand at the end."""
-        noise = [place for place, run in enumerate(runs) if is_noise(run)]
-        verdict = self._judge(runs, outcomes, [0, 1, *noise])
+        """Judge the pair; further runs that a judgement asked for stand at the end."""
+        further = [place for place, run in enumerate(runs) if is_further(run, self.target)]
+        verdict = self._judge(runs, outcomes, [0, 1, *further])
         if self.healed is None or not isinstance(verdict, Violated):
             return verdict
-        without = self._judge(runs, outcomes, [0, 2, *noise])
+        without = self._judge(runs, outcomes, [0, 2, *further])
         if isinstance(without, Needs):
             return without
         if isinstance(without, Violated) and without.evidence.kind == verdict.evidence.kind:

@@ -172,6 +172,10 @@ class About:
     second_implementation: int | None = None
     """The priority of a compiler as a second opinion when another compiler disagrees with onnx's reference
     evaluator; the lowest is asked first. None: it is not asked."""
+    executors: tuple[str, ...] = ()
+    """For a target that turns a program into another one, the values of its option `executor`: implementations that can
+    run the result, the default first. Wrong results count only where two of them show it, because one executor alone
+    may be at fault itself."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For required distributions, the alternative distributions that install the same package for a device."""
     package: str = ""

@@ -5,6 +5,8 @@ status = "unsupported"            # "rejected": lawful even when another build a
 pattern = "Could not find an implementation for"   # regular expression, searched in "Kind: message"
 reason = "no kernel for this operator and type"
 
+extends = "miscompile.targets.optimisers"            # a package whose known.toml holds here as well
+
 [[bug]]
 signature = "onnxruntime:wrong:MatMulAddFusion"      # prefix of a finding's signature; "$" at its end: the whole
 link = "https://github.com/..."
@@ -61,6 +63,10 @@ class Known:
     rejections: tuple[Rejection, ...]
     bugs: tuple[KnownBug, ...]
 
+    def beside(self, other: "Known") -> "Known":
+        """Return the expectations of both, those of `other` last."""
+        return Known(self.rejections + other.rejections, self.bugs + other.bugs)
+
     def rejection(self, kind: str, message: str) -> Rejection | None:
         """Return the first rejection that matches an error of class `kind`, None when it is unexpected."""
         text = f"{kind}: {message}"
@@ -92,7 +98,7 @@ def known_in(package: str, via: str = "") -> Known:
     if not via:
         return plain
     own = _read(package, f"known-{via}.toml")
-    return Known(own.rejections + plain.rejections, own.bugs + plain.bugs)
+    return own.beside(plain)
 
 
 def _read(package: str, name: str) -> Known:
@@ -110,4 +116,5 @@ def _read(package: str, name: str) -> Known:
         bugs = tuple(KnownBug(entry["signature"], entry["link"], entry["note"]) for entry in data.get("bug", ()))
     except (KeyError, re.error) as error:
         raise SpecError(f"{name} of {package} is malformed: {error}") from None
-    return Known(rejections, bugs)
+    known = Known(rejections, bugs)
+    return known if "extends" not in data else known.beside(_read(data["extends"], "known.toml"))

@@ -44,6 +44,10 @@ VIA = "via"
 """The option of a spec that names a front end."""
 
 
+EXECUTOR = "executor"
+"""The option of a spec that names what runs the result of a target that has `executors`."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
     """A parsed target spec.
@@ -254,6 +258,16 @@ def _of_version(face: About, version: str | None) -> About:
 def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the path
     """Import `module:name` and return the named object; in the worker this imports the compiler."""
     return attribute(path)
+
+
+@lru_cache(256)
+def second_executor(text: str) -> str:
+    """Return the spec of the target `text` with another executor of its results (`About.executors`); empty: it has
+    none."""
+    spec = parse_target(text)
+    own = spec.options.get(EXECUTOR, next(iter(spec.about.executors), ""))
+    other = next((name for name in spec.about.executors if name != own), "")
+    return f"{spec.release}{Spec('', tuple({**spec.options, EXECUTOR: other}.items()))}" if other else ""
 
 
 def names_of(targets: Iterable[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
+from miscompile.targets import ort_values
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
 from miscompile.targets.onnxruntime import runner
@@ -119,15 +120,15 @@ class OnnxSession:
         """Run on one feed."""
         feeds = {name: value.array for name, value in zip(self._inputs, feed, strict=True)}
         if self._all_plain:
-            results = runner.run_arrays(self._session, self._outputs, feeds)
+            results = ort_values.run_arrays(self._session, self._outputs, feeds)
             return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
         kinds = {name: DTYPES[value.dtype].code for name, value in zip(self._inputs, feed, strict=True)}
-        types = {name: kind for name, kind in kinds.items() if kind in runner.WIDTHS}
-        found = runner.run_words(self._session, self._outputs, feeds, types)
+        types = {name: kind for name, kind in kinds.items() if kind in ort_values.WIDTHS}
+        found = ort_values.run_words(self._session, self._outputs, feeds, types)
         return tuple([None if one is None else Tensor(BY_CODE[one[0]].name, one[1]) for one in found])
 
 
-_PLAIN = frozenset(name for name, info in DTYPES.items() if info.code not in runner.WIDTHS)
+_PLAIN = frozenset(name for name, info in DTYPES.items() if info.code not in ort_values.WIDTHS)
 """Element types that numpy itself has."""
 
 

@@ -4,6 +4,9 @@ from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
+_OWN = ("miscompile.targets.ort_values", "miscompile.targets.onnxruntime.runner")
+"""The modules of which every script contains functions."""
+
 _RUN = (
     PLACEMENT
     + PRESENTED
@@ -53,7 +56,7 @@ def seen(kind, words):
 )
 
 SCRIPT = ScriptLines(
-    sources=("miscompile.targets.external", "miscompile.targets.onnxruntime.runner"),
+    sources=("miscompile.targets.external", *_OWN),
     settings={
         f"session option {name}": f'options.add_session_config_entry("{name}", "1")'
         for name in ("session.qdq_matmulnbits_accuracy_level", "session.x64quantprecision")
@@ -85,7 +88,7 @@ def seen(kind, words):
 '''
 
 _SOURCES = tuple(f"miscompile.targets.{name}" for name in ("torch.runner", "onnxruntime.torch_runner"))
-_SOURCES = (*_SOURCES, "miscompile.targets.onnxruntime.runner")
+_SOURCES = (*_SOURCES, *_OWN)
 _VERSIONS = '"torch", torch.__version__, "onnxruntime", ort.__version__'
 
 TORCH = FrontLines(
@@ -118,7 +121,7 @@ def converted(model, inputs):
 
 KERAS = FrontLines(
     setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "tensorflow"', ""),
-    sources=("miscompile.targets.onnxruntime.keras_runner", "miscompile.targets.onnxruntime.runner"),
+    sources=("miscompile.targets.onnxruntime.keras_runner", *_OWN),
     imports=("import tempfile", "", "import keras", "import onnxruntime as ort"),
     run='''\
 def converted(model, inputs):

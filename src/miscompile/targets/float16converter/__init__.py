@@ -1,0 +1,1 @@
+"""The conversion of models to half precision in onnxconverter-common."""

@@ -1,0 +1,1 @@
+"""onnxoptimizer: passes from ONNX to ONNX, in C++."""

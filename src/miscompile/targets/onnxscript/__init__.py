@@ -1,0 +1,1 @@
+"""onnxscript.optimizer: constant folding and rewrite rules on onnx_ir."""

@@ -1,0 +1,115 @@
+"""The description of onnxsim, which does not import it.
+
+The lists are those of release 0.8.1. `skipped_optimizers` ignores unknown names. `extra_optimizers` does not, so the
+runner leaves out what a release lacks. Most of the 109 other passes quantise, prune, or change types by design, and are
+left out.
+"""
+
+from miscompile.targets.optimisers.description import optimiser
+
+DEFAULT = (
+    "eliminate_nop_cast",
+    "eliminate_nop_dropout",
+    "eliminate_nop_flatten",
+    "extract_constant_to_initializer",
+    "eliminate_consecutive_idempotent_ops",
+    "eliminate_if_with_const_cond",
+    "eliminate_nop_monotone_argmax",
+    "eliminate_nop_pad",
+    "eliminate_nop_concat",
+    "eliminate_nop_split",
+    "eliminate_nop_expand",
+    "eliminate_shape_gather",
+    "eliminate_slice_after_shape",
+    "eliminate_nop_transpose",
+    "fuse_add_bias_into_conv",
+    "fuse_bn_into_conv",
+    "fuse_consecutive_concats",
+    "fuse_consecutive_log_softmax",
+    "fuse_consecutive_reduce_unsqueeze",
+    "fuse_consecutive_squeezes",
+    "fuse_consecutive_squeeze_unsqueeze",
+    "fuse_consecutive_transposes",
+    "fuse_matmul_add_bias_into_gemm",
+    "fuse_pad_into_conv",
+    "fuse_pad_into_pool",
+    "fuse_transpose_into_gemm",
+    "fuse_concat_into_reshape",
+    "eliminate_nop_reshape",
+    "eliminate_nop_with_unit",
+    "eliminate_common_subexpression",
+    "fuse_qkv",
+    "fuse_consecutive_unsqueezes",
+    "eliminate_deadend",
+    "eliminate_identity",
+    "eliminate_shape_op",
+    "fuse_consecutive_slices",
+    "eliminate_unused_initializer",
+    "eliminate_duplicate_initializer",
+    "rewrite_where",
+    "eliminate_loop_with_const_trip_count",
+    "eliminate_optional_get_element",
+    "eliminate_optional_has_element",
+    "eliminate_nop_reduce",
+    "eliminate_nop_softmax",
+    "eliminate_reshape_around_elementwise",
+    "eliminate_reshape_family_on_constant",
+    "eliminate_sequence_at_construct",
+    "eliminate_sequence_length_construct",
+    "fuse_attention",
+    "fuse_consecutive_mul",
+    "fuse_consecutive_reduce",
+    "fuse_consecutive_reshapes",
+    "fuse_gelu",
+    "fuse_gqa",
+    "fuse_layer_norm",
+    "fuse_mul_into_conv",
+    "fuse_preceding_mul_into_conv",
+    "fuse_reshape_family",
+    "fuse_lp_normalization",
+    "fuse_rms_norm",
+    "fuse_rope",
+    "fuse_split_gather_concat",
+    "rewrite_arg_reduce_select_last_index",
+    "rewrite_bool_where",
+)
+"""The passes that `onnxsim.simplify` runs by default and that `skipped_optimizers` accepts, but for `nop`."""
+
+OTHERS = (
+    "adjust_add",
+    "set_unique_name_for_nodes",
+    "replace_einsum_with_matmul",
+    "adjust_slice_and_matmul",
+    "defuse_matmul_integer_to_float",
+    "dilated_conv_to_taps",
+    "explicit_auto_pad",
+    "explicit_conv_padding",
+    "fuse_matmul_add_bias_into_gemm_batched",
+    "fuse_matmul_into_conv",
+    "fuse_reduce_sum_into_conv",
+    "gemm_transA_to_transpose",
+    "maxpool_rowmajor_when_indices_unused",
+    "neg_to_mul",
+    "pow2_to_mul",
+    "rewrite_deform_conv_to_gather",
+    "rewrite_gatherelements_to_gather",
+    "rewrite_gathernd_to_gather",
+    "rewrite_gather_over_concat",
+    "rewrite_gridsample_to_gather",
+    "rewrite_implicit_broadcast",
+    "rewrite_scatterelements_to_scatternd",
+    "rewrite_tensor_scatter_to_scatter_elements",
+    "split_large_gather",
+)
+"""Passes for `extra_optimizers` that keep a model's meaning; level `full` has them on."""
+
+STEPS = ("constant_folding", "shape_inference")
+"""Steps that `skip_constant_folding` and `skip_shape_inference` switch off."""
+
+ABOUT = optimiser(
+    "onnxsim",
+    "OnnxSim",
+    (*DEFAULT, *OTHERS, *STEPS),
+    levels=("off", "default", "full"),
+    switches="skipped_optimizers and extra_optimizers of onnxsim.simplify; onnxsim counts the rewrites of most passes",
+)

@@ -1,0 +1,1 @@
+"""onnxslim: patterns, folding and elimination on a graph of its own, in Python."""

@@ -1,0 +1,1 @@
+"""ONNX Runtime's optimiser of transformer models, in Python."""

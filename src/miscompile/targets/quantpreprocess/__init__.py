@@ -1,0 +1,1 @@
+"""ONNX Runtime's preparation of models for quantisation: shape inference and optimisation."""

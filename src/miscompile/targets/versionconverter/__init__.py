@@ -1,0 +1,1 @@
+"""onnx.version_converter: models of another operator set."""
