@@ -172,6 +172,12 @@ class About:
     second_implementation: int | None = None
     """The priority of a compiler as a second opinion when another compiler disagrees with onnx's reference
     evaluator; the lowest is asked first. None: it is not asked."""
+    unoptimised: bool = True
+    """Whether level `off` is another build than `full`. A target without such a build is compared with itself only
+    under transforms of the program, and otherwise with other targets."""
+    quick: bool = False
+    """Whether a small program is built and run in about a millisecond, so that the target is one of those that the
+    preset `voters` compares with each other."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For required distributions, the alternative distributions that install the same package for a device."""
     package: str = ""
