@@ -102,11 +102,13 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
 
 def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     """Return the reason why the targets do not support a check; an empty text when they do."""
-    if name != "levels" and len(abouts) > 1:
-        return "several compilers are held against each other by their results alone; name one target"
+    if len(abouts) > 1:
+        several = "several compilers are held against each other by their results alone; name one target"
+        return "" if name == "levels" else several
     about = abouts[0]
     has = ", ".join(about.devices)
     lacks = {
+        "levels": (not about.unoptimised, "has no unoptimised build; name further targets to compare it with"),
         "functions": (not functions_of(about), "takes no functions"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),

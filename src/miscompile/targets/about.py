@@ -176,6 +176,12 @@ class About:
     """For a target that turns a program into another one, the values of its option `executor`: implementations that can
     run the result, the default first. Wrong results count only where two of them show it, because one executor alone
     may be at fault itself."""
+    unoptimised: bool = True
+    """Whether level `off` is another build than `full`. A target without such a build is compared with itself only
+    under transforms of the program, and otherwise with other targets."""
+    quick: bool = False
+    """Whether a small program is built and run in about a millisecond, so that the target is one of those that the
+    preset `voters` compares with each other."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For required distributions, the alternative distributions that install the same package for a device."""
     package: str = ""

@@ -13,5 +13,6 @@ ABOUT = About(
     distributions=("onnx",),
     max_opset=22,
     max_ir_version=10,
+    unoptimised=False,
     switches="an interpreter in numpy: it has no passes, and both levels are the same",
 )

@@ -1,0 +1,1 @@
+"""MNN as a target: Alibaba's inference engine, whose converter reads ONNX."""

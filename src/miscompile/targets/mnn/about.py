@@ -1,0 +1,25 @@
+"""The description of MNN, which does not import it."""
+
+from miscompile.targets.about import About
+
+ABOUT = About(
+    name="mnn",
+    title="MNN (CPU)",
+    kinds=("onnx",),
+    levels=("off", "full"),
+    adapter="miscompile.targets.mnn.adapter:MnnAdapter",
+    script="miscompile.targets.mnn.script:SCRIPT",
+    distributions=("MNN", "onnx"),
+    max_opset=18,
+    max_ir_version=10,
+    extra="mnn",
+    unoptimised=False,
+    quick=True,
+    narrowed={
+        "int64": "int32", "float64": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16",
+        "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
+    },
+    switches="the converter always optimises; level off leaves out that products become convolutions, which is the only "
+    "rewriting of inference models with a switch",
+)  # fmt: skip
+"""MNN stores 64-bit integers in 32 bits and booleans in int32 by design, and computes bytes as int32."""
