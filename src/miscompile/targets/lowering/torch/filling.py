@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import dtype_of
+from miscompile.targets.lowering.torch.names import dtype_of
 from miscompile.targets.lowering.table import lowers
 
 shape = lowers("Shape")(lambda x, *, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64))

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.convolution import conv
-from miscompile.targets.inductor.lowering.names import dtype_of
+from miscompile.targets.lowering.torch.convolution import conv
+from miscompile.targets.lowering.torch.names import dtype_of
 from miscompile.targets.lowering.table import lowers
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import F
+from miscompile.targets.lowering.torch.names import F
 from miscompile.targets.lowering.table import lowers
 
 

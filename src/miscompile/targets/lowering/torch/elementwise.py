@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import dtype_of
+from miscompile.targets.lowering.torch.names import dtype_of
 from miscompile.targets.lowering.table import lowers
 
 neg = lowers("Neg")(lambda x: torch.neg(x))
