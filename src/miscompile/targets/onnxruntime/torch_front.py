@@ -16,6 +16,10 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.targets.about import Session
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
+from miscompile.targets.torch.adapter import quiet
+from miscompile.targets.torch.conversions import Conversions
+from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
+from miscompile.targets.torch.modules import OperatorModule, module_of
 from miscompile.targets.torch.onnx_runner import (
     complex_outputs,
     export_program,
@@ -24,10 +28,6 @@ from miscompile.targets.torch.onnx_runner import (
     restored,
     to_pairs,
 )
-from miscompile.targets.torch.adapter import quiet
-from miscompile.targets.torch.conversions import Conversions
-from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
-from miscompile.targets.torch.modules import OperatorModule, module_of
 from miscompile.targets.torch.onnx_watch import watch_dispatch, watch_symbolics
 
 

@@ -47,9 +47,7 @@ def export_traced(module: torch.nn.Module, given: tuple[torch.Tensor, ...], fold
     folded if `fold`."""
     file, names = io.BytesIO(), names_of(len(given))
     with torch.no_grad():
-        torch.onnx.export(
-            module, given, file, input_names=names, dynamo=False, verbose=False, do_constant_folding=fold
-        )
+        torch.onnx.export(module, given, file, input_names=names, dynamo=False, verbose=False, do_constant_folding=fold)
     return file.getvalue()
 
 

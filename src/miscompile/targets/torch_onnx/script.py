@@ -32,7 +32,7 @@ _RUN = (
     _SWITCHED
     + '''\
 def run(level, off=()):
-    """Run in torch, or export at `level` without the steps `off` and run the model; return the outputs for each feed."""
+    """Run in torch, or export at `level` without the steps `off`; return the outputs for each feed."""
 {% if rules or passes or traced %}
     switch_off(off)
 {% endif %}
@@ -40,7 +40,8 @@ def run(level, off=()):
         with torch.no_grad():
             return [[words_of(value)[0] for value in program(*tensors(feed))] for feed in feeds]
     given = [torch.zeros_like(value) for value in tensors(feeds[0])]
-    made = {{ "traced_model" if options.exporter == "torchscript" else "exported_model" }}(Program(program), given, level)
+{% set export = "traced_model" if options.exporter == "torchscript" else "exported_model" %}
+    made = {{ export }}(Program(program), given, level)
     session = {{ "start_reference" if options.runtime == "reference" else "start" }}(made)
     return [run_model(session, inputs_of(made), list(feed.values())) for feed in feeds]
 
