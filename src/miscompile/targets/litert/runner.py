@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
 from miscompile.targets.litert.names import DELEGATE, NODE_FUSION, REUSE
-from miscompile.targets.litert.tensors import Call, Value, reshaped
+from miscompile.targets.litert.tensors import LiteCall, Value, reshaped
 
 KERNELS = {
     "off": OpResolverType.BUILTIN_REF,
@@ -53,7 +53,7 @@ def model_of(inputs: Sequence[Value], outputs: Sequence[Value]) -> bytes:
         known = id(value) in given or value.array is not None
         results.append(reshaped(value, value.shape) if known else value)
         given.add(id(value))
-    calls, order = list[Call](), {id(value): value for value in inputs}
+    calls, order = list[LiteCall](), {id(value): value for value in inputs}
     for value in results:
         collect_calls(value, calls, order)
     order |= {id(one): one for call in calls for one in call.results}
@@ -74,7 +74,7 @@ def model_of(inputs: Sequence[Value], outputs: Sequence[Value]) -> bytes:
     return bytes(builder.Output())
 
 
-def collect_calls(value: Value, calls: list[Call], order: dict[int, Value]) -> None:
+def collect_calls(value: Value, calls: list[LiteCall], order: dict[int, Value]) -> None:
     """Append the calls that compute `value` after those of their operands; enter constants into `order`."""
     if value.array is not None:
         order[id(value)] = value
@@ -95,7 +95,7 @@ def entry_of(value: Value, name: str, buffers: list[Any]) -> Any:  # noqa: ANN40
     return entry
 
 
-def operator_of(call: Call, code: int, places: dict[int, int]) -> Any:  # noqa: ANN401 - of the schema
+def operator_of(call: LiteCall, code: int, places: dict[int, int]) -> Any:  # noqa: ANN401 - of the schema
     """Return the table of a call."""
     entry = schema.OperatorT()
     entry.opcodeIndex = code

@@ -19,11 +19,11 @@ class Value:
     shape: tuple[int, ...]
     dtype: str
     array: NDArray[Any] | None = None
-    call: "Call | None" = None
+    call: "LiteCall | None" = None
 
 
 @dataclass(eq=False)
-class Call:
+class LiteCall:
     """A call of the built-in operator `code`; `options` is the name of its table of options, with `fields`."""
 
     code: str
@@ -59,7 +59,7 @@ def emit_all(
     **fields: Any,  # noqa: ANN401
 ) -> list[Value]:
     """Return all results of an operator."""
-    call = Call(code, operands, options, fields)
+    call = LiteCall(code, operands, options, fields)
     call.results = [Value(tuple(int(size) for size in shape), dtype, None, call) for shape, dtype in results]
     return call.results
 

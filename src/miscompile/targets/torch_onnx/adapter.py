@@ -64,7 +64,7 @@ class TorchOnnx:
         function = _function(program)
         if build.level == "off":
             return EagerSession(function)
-        module = runner.Program(function).eval()
+        module = runner.FunctionModule(function).eval()
         return self.session(program, module, lambda: function, _zeros(program), build.level)
 
     def session(

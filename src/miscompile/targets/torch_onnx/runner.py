@@ -19,7 +19,7 @@ OPTIMIZED = {"plain": False, "full": True}
 """Whether each level optimises the model."""
 
 
-class Program(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
+class FunctionModule(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
     """A function of tensors as a module, which the exporters require."""
 
     def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:

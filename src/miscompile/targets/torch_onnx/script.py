@@ -41,7 +41,7 @@ def run(level, off=()):
             return [[words_of(value)[0] for value in program(*tensors(feed))] for feed in feeds]
     given = [torch.zeros_like(value) for value in tensors(feeds[0])]
 {% set export = "traced_model" if options.exporter == "torchscript" else "exported_model" %}
-    made = {{ export }}(Program(program), given, level)
+    made = {{ export }}(FunctionModule(program), given, level)
     session = {{ "start_reference" if options.runtime == "reference" else "start" }}(made)
     return [run_model(session, inputs_of(made), list(feed.values())) for feed in feeds]
 
