@@ -95,7 +95,7 @@ class TorchOnnx:
 
 
 _STARTS: dict[str, Callable[[bytes], Any]] = {
-    "onnxruntime": runner.start,
+    "onnxruntime": runner.start_runtime,
     "reference": runner.start_reference,
 }
 

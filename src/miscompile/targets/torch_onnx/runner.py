@@ -12,8 +12,7 @@ import onnxruntime as ort
 import torch
 from numpy.typing import NDArray
 
-from miscompile.targets.torch.onnx_runner import export_program, export_traced, place_of
-from miscompile.targets.torch.runner import export_module
+from miscompile.targets.torch.onnx_runner import place_of
 
 OPTIMIZED = {"plain": False, "full": True}
 """Whether each level optimises the model."""
@@ -40,17 +39,7 @@ def configure() -> None:
     ort.set_default_logger_severity(4)
 
 
-def exported_model(module: torch.nn.Module, given: Sequence[torch.Tensor], level: str) -> bytes:
-    """Return the model that `torch.onnx.export` makes of a module through `torch.export`."""
-    return export_program(export_module(module, tuple(given)), len(given), OPTIMIZED[level])
-
-
-def traced_model(module: torch.nn.Module, given: Sequence[torch.Tensor], level: str) -> bytes:
-    """Return the model that the exporter of TorchScript makes of a module."""
-    return export_traced(module, tuple(given), OPTIMIZED[level])
-
-
-def start(model: bytes) -> ort.InferenceSession:
+def start_runtime(model: bytes) -> ort.InferenceSession:
     """Return a session of ONNX Runtime that runs the model as it is."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -39,10 +39,13 @@ def run(level, off=()):
     if level == "off":
         with torch.no_grad():
             return [[words_of(value)[0] for value in program(*tensors(feed))] for feed in feeds]
-    given = [torch.zeros_like(value) for value in tensors(feeds[0])]
-{% set export = "traced_model" if options.exporter == "torchscript" else "exported_model" %}
-    made = {{ export }}(FunctionModule(program), given, level)
-    session = {{ "start_reference" if options.runtime == "reference" else "start" }}(made)
+    given = tuple([torch.zeros_like(value) for value in tensors(feeds[0])])
+{% if options.exporter == "torchscript" %}
+    made = export_traced(FunctionModule(program), given, OPTIMIZED[level])
+{% else %}
+    made = export_program(export_module(FunctionModule(program), given), len(given), OPTIMIZED[level])
+{% endif %}
+    session = {{ "start_reference" if options.runtime == "reference" else "start_runtime" }}(made)
     return [run_model(session, inputs_of(made), list(feed.values())) for feed in feeds]
 
 
@@ -85,7 +88,7 @@ def converted(model, inputs):
     graph = export_module(model, tuple(inputs))
     payload, complexes = export_program(graph, len(inputs)), complex_outputs(graph)
     given = [to_pairs(words_of(value)[0]) for value in inputs]
-    return restored(run_model(start(payload), inputs_of(payload), given), complexes)
+    return restored(run_model(start_runtime(payload), inputs_of(payload), given), complexes)
 ''',
     versions='"torch", torch.__version__, "onnxruntime", ort.__version__, "onnxscript", '
     '__import__("onnxscript").__version__',

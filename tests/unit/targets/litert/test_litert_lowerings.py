@@ -72,7 +72,9 @@ def test_results_have_the_standard_s_shapes_and_types(op: str) -> None:
 
 
 def test_a_convolution_stands_between_transpositions() -> None:
-    model = model_of("g (float[1,2,5,5] x, float[3,2,3,3] w) => (float[1,3,5,5] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }")
+    model = model_of(
+        "g (float[1,2,5,5] x, float[3,2,3,3] w) => (float[1,3,5,5] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }"
+    )
     (y,) = lowered(model, [Value((1, 2, 5, 5), "float32"), Value((3, 2, 3, 3), "float32")])
     assert codes(y) == ["PADV2", "TRANSPOSE", "CONV_2D", "TRANSPOSE"]
     assert y.shape == (1, 3, 5, 5)
