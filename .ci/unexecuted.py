@@ -17,6 +17,7 @@ NEEDED = {
     "inductor": "torch",
     "iree": "iree",
     "keras": "keras",
+    "litert": "ai_edge_litert",
     "onnxscript": "onnxscript",
     "openvino": "openvino",
     "ray": "ray",

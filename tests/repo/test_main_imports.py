@@ -6,7 +6,19 @@ import sys
 
 import pytest
 
-COMPILERS = ("onnxruntime", "torch", "tensorflow", "jax", "openvino", "tvm", "iree", "tinygrad", "tensorrt", "hidet")
+COMPILERS = (
+    "onnxruntime",
+    "torch",
+    "tensorflow",
+    "jax",
+    "openvino",
+    "tvm",
+    "iree",
+    "tinygrad",
+    "tensorrt",
+    "hidet",
+    "ai_edge_litert",
+)
 CODE = """
 import json, sys
 from importlib import import_module

@@ -248,7 +248,7 @@ def test_programs_of_torch_make_all_their_tensors_on_the_device() -> None:
         from miscompile.targets.lowering.program import UnloweredError
         from miscompile.targets.inductor.adapter import to_torch
         from miscompile.targets.inductor.runner import on_device
-        from miscompile.targets.inductor.program import program
+        from miscompile.targets.lowering.torch_program import program
 
         def fake(values):
             return [torch.empty(value.shape, dtype=value.dtype, device="cuda") for value in values]

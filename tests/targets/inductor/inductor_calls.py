@@ -17,8 +17,8 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.ops.draws import Draw, draw_call
 from miscompile.ops.registry import admitted, specs
-from miscompile.targets.inductor.program import LOWERINGS
 from miscompile.targets.lowering.table import Table, load
+from miscompile.targets.lowering.torch_program import LOWERINGS
 
 TOLERANCE = {"float64": 1e-6, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2}
 """Relative error, to which a fifth of it counts by the largest element: sums cancel."""

@@ -11,7 +11,7 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
-from miscompile.targets.inductor.program import program
+from miscompile.targets.lowering.torch_program import program
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 

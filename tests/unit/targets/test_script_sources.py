@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,6 @@ import numpy as np
 import onnx
 import pytest
 
-import miscompile.targets
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
@@ -34,8 +34,6 @@ RUNNERS = tuple(name for name in target_names() if about(name).script and load_a
 
 FRONTS = tuple(f"{name}{{via={via}}}" for name in target_names() for via in about(name).fronts)
 EVERY = (*RUNNERS, *FRONTS)
-
-ROOT = Path(miscompile.targets.__file__).parent
 
 SMALL = """<ir_version: 10, opset_import: ["" : 21]>
 g ({dtype}[2] x) => ({dtype}[2] y) {{ y = Identity(x) }}"""
@@ -95,14 +93,15 @@ def test_a_script_uses_every_variable_of_its_run(name: str) -> None:
     assert seen
 
 
-LOWERED = tuple(name for name in RUNNERS if (ROOT / name / "lowering").is_dir())
+LOWERED = tuple(name for name in RUNNERS if about(name).lowered)
 
 
 @pytest.mark.parametrize("target", LOWERED)
 def test_no_function_of_a_lowering_has_the_name_of_one_of_a_runner(target: str) -> None:
     """A script may contain both, because lowered programs bring functions of their own."""
     taken = defined(load_attribute(about(target).script).sources)
-    texts = [path.read_text("utf-8") for path in (ROOT / target / "lowering").glob("*.py")]
+    package = load_attribute(lines_of(target).program.partition(":")[0] + ":LOWERINGS")
+    texts = [path.read_text("utf-8") for path in files(package).iterdir() if path.name.endswith(".py")]
     names = {node.name for text in texts for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     assert names
     assert not {name for name in names & taken if not name.startswith("_")}

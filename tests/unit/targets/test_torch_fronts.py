@@ -23,6 +23,7 @@ FRONTS = (
     "onnxruntime{via=torchscript}",
     "openvino{via=exported}",
     "openvino{via=torch}",
+    "torch_onnx{via=torch}",
     "tvm{via=torch}",
 )
 X = Held(tensor(np.ones((1, 3, 4, 4), np.float32)))

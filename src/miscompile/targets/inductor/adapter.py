@@ -26,10 +26,8 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
-from miscompile.targets.inductor import runner
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
-from miscompile.targets.inductor.program import program as lowered
 from miscompile.targets.inductor.runner import (
     backend_for,
     compile_program,
@@ -40,13 +38,15 @@ from miscompile.targets.inductor.runner import (
     on_device,
     relating,
     settings_for,
-    tensor,
 )
 from miscompile.targets.inductor.settings import ALWAYS
 from miscompile.targets.inductor.switch_runner import cuda_hidden, register_patterns, switch_off, switch_patterns
 from miscompile.targets.inductor.switches import Switchboard, install
 from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related
+from miscompile.targets.lowering.torch_program import program as lowered
 from miscompile.targets.presentations import own_transform
+from miscompile.targets.torch import runner
+from miscompile.targets.torch.runner import tensor
 
 _BUILDS = 200
 """The number of builds after which the folder of kernels is emptied, and the compiler's caches are cleared."""

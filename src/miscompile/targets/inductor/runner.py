@@ -6,11 +6,9 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-import numpy as np
 import torch
 import torch._dynamo
 import torch._inductor.compile_fx
-from numpy.typing import NDArray
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._inductor import config
@@ -26,22 +24,6 @@ def configure() -> None:
     torch.backends.nnpack.set_flags(False)  # warns on many processors
     torch._functorch.config.enable_autograd_cache = False
     os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
-
-
-def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
-    """Return a copy of an array as a tensor; bfloat16 is passed as 16-bit words."""
-    array = np.array(words, order="C")
-    if dtype == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
-
-
-def from_torch(value: torch.Tensor) -> tuple[NDArray[np.generic], bool]:
-    """Return the elements of a tensor, and whether they are the words of bfloat16."""
-    value = value.detach().cpu().contiguous()
-    if value.dtype == torch.bfloat16:
-        return value.view(torch.int16).numpy().view(np.uint16), True
-    return value.numpy(), False
 
 
 def known(name: str) -> bool:

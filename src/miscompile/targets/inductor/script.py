@@ -95,8 +95,16 @@ def seen(words, is_bfloat16):
 _RUN = PLACEMENT + PRESENTED + _PRESENTED + _SWITCHED + _LINES
 
 SOURCES = tuple(
-    f"miscompile.targets.inductor.{name}"
-    for name in ("settings", "decompositions", "relations", "related", "switch_runner", "runner")
+    f"miscompile.targets.{name}"
+    for name in (
+        "inductor.settings",
+        "inductor.decompositions",
+        "inductor.relations",
+        "inductor.related",
+        "inductor.switch_runner",
+        "torch.runner",
+        "inductor.runner",
+    )
 )
 """The modules whose functions scripts may contain."""
 
@@ -108,7 +116,7 @@ SCRIPT = ScriptLines(
     run=_RUN,
     versions='"torch", torch.__version__',
     prelude=_PRELUDE,
-    program="miscompile.targets.inductor.program:program",
+    program="miscompile.targets.lowering.torch_program:program",
 )
 
 

@@ -87,7 +87,7 @@ def seen(kind, words):
     return words
 '''
 
-_SOURCES = tuple(f"miscompile.targets.{name}" for name in ("torch.runner", "onnxruntime.torch_runner"))
+_SOURCES = tuple(f"miscompile.targets.{name}" for name in ("torch.runner", "torch.onnx_runner"))
 _SOURCES = (*_SOURCES, *_OWN)
 _VERSIONS = '"torch", torch.__version__, "onnxruntime", ort.__version__'
 

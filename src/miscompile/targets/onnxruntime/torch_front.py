@@ -1,16 +1,14 @@
 """ONNX Runtime for programs that PyTorch exports to ONNX; the exporter is the front end."""
 
-import functools
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import onnx
 import onnx.checker
 import onnx.shape_inference
 import torch
-from torch.onnx._internal.exporter import _dispatching as dispatching
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Feed, Port, Program
@@ -18,7 +16,11 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.targets.about import Session
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
-from miscompile.targets.onnxruntime.torch_runner import (
+from miscompile.targets.torch.adapter import quiet
+from miscompile.targets.torch.conversions import Conversions
+from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
+from miscompile.targets.torch.modules import OperatorModule, module_of
+from miscompile.targets.torch.onnx_runner import (
     complex_outputs,
     export_program,
     export_traced,
@@ -26,10 +28,7 @@ from miscompile.targets.onnxruntime.torch_runner import (
     restored,
     to_pairs,
 )
-from miscompile.targets.torch.adapter import quiet
-from miscompile.targets.torch.conversions import Conversions, name_of
-from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
-from miscompile.targets.torch.modules import OperatorModule, module_of
+from miscompile.targets.torch.onnx_watch import watch_dispatch, watch_symbolics
 
 
 class TorchOnnxRuntime:
@@ -60,17 +59,7 @@ class TorchOnnxRuntime:
         return self._conversions.seen()
 
     def _watch(self) -> None:
-        """Record the functions to which the registry of `torch.export`'s operators dispatches."""
-        original: Callable[..., Any] = dispatching.dispatch
-
-        @functools.wraps(original)
-        def dispatch(node: Any, registry: Any) -> Any:  # noqa: ANN401 - a node of torch.fx
-            function, message = original(node, registry)
-            if function is not None:
-                self._conversions.note(name_of(function, str(node.target)))
-            return function, message
-
-        dispatching.dispatch = dispatch
+        watch_dispatch(self._conversions)
 
 
 class TracedOnnxRuntime(TorchOnnxRuntime):
@@ -83,24 +72,10 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
         given = examples(program, module)
         traced = _traced(module, given)
         session = ExportedTorchSession(self._runtime, export_traced(module, given), replace(build, observe=False))
-        return CapturedSession(session, program.payload, traced)
+        return CapturedSession(session, partial(module_of, program.payload), traced)
 
     def _watch(self) -> None:
-        """Record the symbolic functions that convert TorchScript's operators."""
-        registration: Any = __import__(
-            "torch.onnx._internal.torchscript_exporter.registration", fromlist=["registration"]
-        )
-        group = registration._SymbolicFunctionGroup
-        original: Callable[..., Any] = group.get
-
-        @functools.wraps(original)
-        def get(owner: Any, opset: int) -> Any:  # noqa: ANN401 - the exporter's class
-            function = original(owner, opset)
-            if function is not None and sys._getframe(1).f_code.co_name == "_run_symbolic_function":
-                self._conversions.note(name_of(function, owner._name))
-            return function
-
-        group.get = get
+        watch_symbolics(self._conversions)
 
 
 def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule

@@ -6,6 +6,7 @@ The converter reports each conversion to the vendor if `openvino_telemetry` is i
 import operator
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 _modules: dict[str, Any] = sys.modules
@@ -54,7 +55,7 @@ class TorchOpenVino(OpenVino):
             kinds = dict.fromkeys(_kinds(decoder.graph_element))
             self._kinds = tuple(sorted(kinds, key=lambda kind: not kind.startswith("prim::")))
         session = self._compiled(convert_traced(decoder, module, given), program, build)
-        return CapturedSession(session, program.payload, decoder.pt_module)
+        return CapturedSession(session, partial(module_of, program.payload), decoder.pt_module)
 
     def fired(self, log: str) -> tuple[str, ...]:
         """The types of the converted operators, which have one translator each; types of list operators come first."""

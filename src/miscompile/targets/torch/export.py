@@ -6,6 +6,7 @@ which are valid indices. A session checks at run time whether the graph is valid
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,16 +70,16 @@ class CapturedSession:
     """A session of a graph that may depend on the example values on which it was captured.
 
     Torch, not the compiler, fixes control flow and sizes to those of the example. On each feed torch therefore first
-    runs the `graph`, whose results must agree with the module's. `payload` is the program's.
+    runs the `graph`, whose results must agree with those of the module that `module` makes.
     """
 
-    def __init__(self, session: Session, payload: bytes, graph: Callable[..., Any]) -> None:
-        self._session, self._payload, self._graph = session, payload, graph
+    def __init__(self, session: Session, module: Callable[[], Callable[..., Any]], graph: Callable[..., Any]) -> None:
+        self._session, self._module, self._graph = session, module, graph
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed. Raises ExportRefusedError when the graph is not valid for it."""
         given = [to_torch(value) for value in feed]
-        if not _agree(module_of(self._payload), self._graph, given):
+        if not _agree(self._module(), self._graph, given):
             raise ExportRefusedError("the graph holds for other values of the inputs only")
         return self._session.run(feed)
 
@@ -91,7 +92,7 @@ def checked(session: Session, program: Program, graph: Any) -> Session:  # noqa:
     """
     if all(DTYPES[port.dtype].kind in ("float", "complex") for port in program.inputs):
         return session
-    return CapturedSession(session, program.payload, graph.module())
+    return CapturedSession(session, partial(module_of, program.payload), graph.module())
 
 
 def _agree(module: Callable[..., Any], graph: Callable[..., Any], given: Sequence[torch.Tensor]) -> bool:

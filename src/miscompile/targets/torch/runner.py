@@ -31,3 +31,19 @@ def words_of(value: torch.Tensor) -> tuple[NDArray[np.generic], int]:
         return value.numpy(), kind
     size = value.element_size()
     return value.view(torch.int16 if size == 2 else torch.uint8).numpy().view(f"u{size}"), kind
+
+
+def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
+    """Return a copy of an array as a tensor; bfloat16 is passed as 16-bit words."""
+    array = np.array(words, order="C")
+    if dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def from_torch(value: torch.Tensor) -> tuple[NDArray[np.generic], bool]:
+    """Return the elements of a tensor, and whether they are the words of bfloat16."""
+    value = value.detach().cpu().contiguous()
+    if value.dtype == torch.bfloat16:
+        return value.view(torch.int16).numpy().view(np.uint16), True
+    return value.numpy(), False

@@ -136,9 +136,9 @@ def test_a_long_harvest_looks_first_whether_it_can_be_written(tmp_path: Path, ki
 
 
 def lowered_names() -> set[str]:
-    """Return the functions and methods that lowerings for Inductor name."""
+    """Return the functions and methods that lowerings to torch name."""
     found = set()
-    for file in files("miscompile.targets.inductor").joinpath("lowering").iterdir():
+    for file in files("miscompile.targets.lowering").joinpath("torch").iterdir():
         if file.name.endswith(".py"):
             text = file.read_text("utf-8")
             paths = re.findall(r"\b((?:torch|F)(?:\.\w+)+)", text)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import F
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.names import F
 
 
 def coordinates(old: int, new: int, scale: float, mode: str) -> Any:

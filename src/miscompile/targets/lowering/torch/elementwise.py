@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import dtype_of
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.names import dtype_of
 
 neg = lowers("Neg")(lambda x: torch.neg(x))
 exp = lowers("Exp")(lambda x: torch.exp(x))

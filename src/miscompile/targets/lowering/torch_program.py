@@ -1,4 +1,4 @@
-"""Lowering of ONNX models to source text of torch programs; the adapter and the script writer use it, and it does
+"""Lowering of ONNX models to source text of torch programs; adapters and the script writer use it, and it does
 not import torch."""
 
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from miscompile.graph.model import Model
 from miscompile.targets.lowering.program import Lowered, lower
 from miscompile.targets.lowering.table import load
 
-LOWERINGS = "miscompile.targets.inductor.lowering"
+LOWERINGS = "miscompile.targets.lowering.torch"
 
 
 def program(model: Model, taken: Collection[str] = ()) -> Lowered:

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import F
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.names import F
 
 SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 

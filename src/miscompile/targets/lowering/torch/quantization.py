@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.convolution import conv
-from miscompile.targets.inductor.lowering.names import dtype_of
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.convolution import conv
+from miscompile.targets.lowering.torch.names import dtype_of
 
 
 def spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import dtype_of
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.names import dtype_of
 
 shape = lowers("Shape")(lambda x, *, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64))
 size = lowers("Size")(lambda x: torch.tensor(x.numel(), dtype=torch.int64))

@@ -27,11 +27,11 @@ def place_of(name: str) -> int:
     return int(name.removeprefix(NAMES))
 
 
-def export_program(graph: Any, count: int) -> bytes:  # noqa: ANN401 - an ExportedProgram
+def export_program(graph: Any, count: int, optimize: bool = True) -> bytes:  # noqa: ANN401 - an ExportedProgram
     """Return the model of an exported program with `count` inputs. Raises the original exception if the exporter has
     wrapped one."""
     try:
-        made = torch.onnx.export(graph, input_names=names_of(count), dynamo=True, verbose=False)
+        made = torch.onnx.export(graph, input_names=names_of(count), dynamo=True, verbose=False, optimize=optimize)
     except torch.onnx.errors.OnnxExporterError as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
@@ -42,11 +42,12 @@ def export_program(graph: Any, count: int) -> bytes:  # noqa: ANN401 - an Export
     return payload
 
 
-def export_traced(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> bytes:
-    """Return the model of a module that the exporter traces through TorchScript on the tensors `given`."""
-    file = io.BytesIO()
+def export_traced(module: torch.nn.Module, given: tuple[torch.Tensor, ...], fold: bool = True) -> bytes:
+    """Return the model of a module that the exporter traces through TorchScript on the tensors `given`; constants are
+    folded if `fold`."""
+    file, names = io.BytesIO(), names_of(len(given))
     with torch.no_grad():
-        torch.onnx.export(module, given, file, input_names=names_of(len(given)), dynamo=False, verbose=False)
+        torch.onnx.export(module, given, file, input_names=names, dynamo=False, verbose=False, do_constant_folding=fold)
     return file.getvalue()
 
 

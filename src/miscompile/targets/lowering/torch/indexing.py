@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.names import wrap
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.names import wrap
 
 REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from miscompile.targets.inductor.lowering.convolution import margins, pad_spatial
-from miscompile.targets.inductor.lowering.names import F
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.torch.convolution import margins, pad_spatial
+from miscompile.targets.lowering.torch.names import F
 
 
 def overhang(x: Any, kernel: Any, strides: Any, dilations: Any, sides: Any, ceil_mode: int) -> Any:

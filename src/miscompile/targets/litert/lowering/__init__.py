@@ -1,0 +1,1 @@
+"""ONNX operators as operators of LiteRT. Read as text by `miscompile.targets.lowering.table`; never imported."""

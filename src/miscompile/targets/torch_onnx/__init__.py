@@ -1,0 +1,1 @@
+"""PyTorch's exporters to ONNX: programs in eager mode against their exported models in ONNX Runtime."""
