@@ -11,6 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.core.events import ProgressListener
 from miscompile.engine.grafts import grafts
 from miscompile.engine.plan import Plan
+from miscompile.harvest.models.cache import seeds_of_corpus
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
 from miscompile.producers.slices.slices import SliceLimits
 
@@ -45,12 +46,16 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
 
 
 def _named(plan: Plan, cut: SliceLimits, on_progress: ProgressListener | None) -> Iterator[Collection]:
-    """Yield the collections that the user names: slices of models, instances in an archive or of onnx's own tests."""
+    """Yield the collections of a campaign: slices of models, instances in an archive or of onnx's own tests, slices of
+    the corpus.
+    """
     if plan.seed_models is not None:
         yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, on_progress=on_progress)
     if plan.instances is not None:
         archives = () if plan.instances == OWN else (Path(plan.instances),)
         yield grafts(archives, plan.seed, on_progress or (lambda _: None))
+    if plan.corpus:
+        yield seeds_of_corpus(plan.corpus, cut, plan.seed, on_progress)
 
 
 def _together(parts: Sequence[Collection]) -> Collection:

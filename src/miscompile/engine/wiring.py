@@ -8,7 +8,7 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.arms import DIFFERENTIAL, TRANSFORMS, Arm, arms_of
+from miscompile.engine.arms import CORPUS, DIFFERENTIAL, TRANSFORMS, Arm, arms_of
 from miscompile.engine.bandit import fixed_weights
 from miscompile.engine.checks import CHECKS, OWN, families
 from miscompile.engine.plan import Plan
@@ -69,13 +69,20 @@ def _scheduled(
         def make(chosen: tuple[str, ...]) -> Producer:
             support = joint([tables[target] for target in chosen]) if len(chosen) > 1 else tables[chosen[0]]
             own = None if corpus is None else _corpus_of(corpus, f"{name}-{arm.technique}", chosen)
-            context = _context(arm.targets, support, seeds, own)
+            context = _context(arm.targets, support, _seeds_for(arm, seeds), own)
             return PRODUCERS.get(arm.producer).make(arm.options, context)
 
         return lambda: Choosing(arm.targets, make) if len(arm.targets) > 1 else make(arm.targets)
 
     drawn = tuple(ScheduledArm(arm.name, sources[arm], arm.check, arm.oracle) for arm in arms)
     return Scheduled(drawn, {source: maker(arm) for arm, source in sources.items()}, fixed_weights(arms))
+
+
+def _seeds_for(arm: Arm, seeds: Sequence[Seed]) -> Sequence[Seed]:
+    """Return the seeds of an arm: its producer's own kind, or all of them for producers that can do without any."""
+    if not PRODUCERS.get(arm.producer).needs_seeds:
+        return seeds
+    return [seed for seed in seeds if seed.corpus == (arm.technique == CORPUS)]
 
 
 def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> ProducerContext:

@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,21 @@ from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import load
-from miscompile.ops.seed import Seed
+from miscompile.ops.seed import Seed, SeedOrigin
 from miscompile.ops.values import Range
 from miscompile.producers.slices.binding import normalised
 from miscompile.producers.slices.observation import observed
-from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
+from miscompile.producers.slices.scaling import scaled
+from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices, unfit
 
 INDEX = "slices.json"
 _FORMAT = 1
 _IR_VERSION = 10
 _MOST = 2000
 _MOST_BYTES = 512 << 20
+
+_WIDER = 6
+"""Powers of two by which slices may exceed the limits before they are scaled down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,26 @@ def collect(
 def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> list[Seed]:
     model = load(path)
     check(model)
-    whole = observed(normalised(model), stream(seed, "observe", path.name), seconds)
+    return slices_of(model, path.name, cut, seed, seconds, tally)
+
+
+def slices_of(
+    model: Model, name: str, cut: SliceLimits, seed: int = 0, seconds: float = 60.0, tally: SliceTally | None = None
+) -> list[Seed]:
+    """Return the slices of a checked `model`, whose sources begin with `name`; those of large values are scaled down.
+
+    `seconds` limits the observation, and again the runs of smaller slices. Raises ModelError for inputs of other kinds
+    than tensors.
+    """
+    tally = tally if tally is not None else SliceTally()
+    whole = observed(normalised(model), stream(seed, "observe", name), seconds)
     if not whole.ran:
-        tally.reasons[f"{path.name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
-    return list(slices(whole, path.name, cut, stream(seed, "slices", path.name), tally))
+        tally.reasons[f"{name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
+    wide = replace(cut, weights=cut.weights << _WIDER, elements=cut.elements << _WIDER)
+    found = scaled(list(slices(whole, name, wide, stream(seed, "slices", name), tally)), stream(seed, name), seconds)
+    reasons = [unfit(piece, cut) for piece in found]
+    tally.reasons.update(filter(None, reasons))
+    return [piece for piece, reason in zip(found, reasons, strict=True) if not reason]
 
 
 def _line(path: Path, error: BaseException) -> str:
@@ -142,6 +162,8 @@ def _row(seed: Seed, folder: Path) -> dict[str, Any]:
         "source": seed.source,
         "ranges": {name: [span.lo, span.hi, span.integral] for name, span in seed.ranges.items()},
         "pinned": {name: value.array.ravel().tolist() for name, value in seed.pinned.items()},
+        "origin": None if seed.origin is None else seed.origin.as_json(),
+        "corpus": seed.corpus,
     }
 
 
@@ -162,7 +184,9 @@ def _seed(row: dict[str, Any], folder: Path) -> Seed:
     types = {info.name: info.type for info in model.graph.inputs}
     ranges = {name: Range(lo, hi, integral) for name, (lo, hi, integral) in row["ranges"].items()}
     pinned = {name: _pinned(types[name], elements) for name, elements in row["pinned"].items()}
-    return Seed(row["source"], model.graph, model.opset, ranges, pinned)
+    told = row.get("origin")
+    origin = None if told is None else SeedOrigin(told["model"], tuple(told["nodes"]), told["package"])
+    return Seed(row["source"], model.graph, model.opset, ranges, pinned, origin, row.get("corpus", False))
 
 
 def _pinned(kind: object, elements: Sequence[int]) -> Tensor:
