@@ -52,7 +52,8 @@ class Plan:
     tests past known bugs. `model` is the path of a user's model to test instead of generated programs, with `slices`
     also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
     of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
-    seeds in the same way; `corpus` are the names of models of the corpus whose slices are seeds. `probe_seconds` limits the capability probe at the start of a session.
+    seeds in the same way; `corpus` are the names of models of the corpus whose slices are seeds. `probe_seconds`
+    limits the capability probe at the start of a session.
     `ledger` is the file of the ledger of bugs (None: `ledger.db` in `out`).
     `number` is that of the campaign in the store in `out`; 0: a new one beside others.
     With `schedule`, all techniques and checks that the other options leave are arms among which the scheduler divides

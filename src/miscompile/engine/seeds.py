@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.core.events import ProgressListener
 from miscompile.engine.grafts import grafts
 from miscompile.engine.plan import Plan
-from miscompile.harvest.models.cache import seeds_of_corpus
+from miscompile.harvest.models.cache import seeds_of_corpus, stored_slices
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
 from miscompile.producers.slices.slices import SliceLimits
 
@@ -23,8 +23,8 @@ OWN = "onnx"
 
 
 def wants_seeds(plan: Plan) -> bool:
-    """Tell whether a campaign uses slices of models or instances of operators."""
-    return plan.has_seeds or (plan.model is not None and plan.slices)
+    """Tell whether a campaign uses slices of models or instances of operators, or the inputs that a model fits."""
+    return plan.has_seeds or plan.model is not None
 
 
 def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collection:
@@ -39,6 +39,9 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
     cut = SliceLimits(*plan.slice_nodes)
     if plan.has_seeds:
         return _together(list(_named(plan, cut, on_progress)))
+    there = stored_slices(Path(plan.model or ""), cut)
+    if there is not None:
+        return there
     try:
         return collect([Path(plan.model or "")], cut, plan.seed, on_progress=on_progress)
     except UsageError as error:

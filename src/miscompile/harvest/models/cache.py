@@ -82,6 +82,18 @@ def chosen(words: Sequence[str], *, required: bool = True) -> list[Kept]:
     return list(found.values())
 
 
+def stored_slices(path: Path, cut: SliceLimits) -> Collection | None:
+    """Return the slices of the file at `path` if the corpus has them; None if not, or if `cut` asks for others."""
+    if cut != SliceLimits():
+        return None
+    try:
+        digest = digest_bytes(path.read_bytes())
+        there = next((one for one in models() if one.model.digest == digest and one.model.slices), None)
+        return None if there is None else kept(there.folder / SLICES)
+    except (OSError, StoreError):
+        return None  # the model is then cut as if it were not in the corpus
+
+
 def write(model: CorpusModel, data: bytes, slices: Collection | None) -> None:
     """Store a model with its file and slices, in place of an older one. Raises StoreError when it cannot be written."""
     folder = place_of(model.name)

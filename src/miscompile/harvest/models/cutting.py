@@ -16,9 +16,9 @@ from miscompile.graph.emit import model_proto
 from miscompile.graph.model import Model, Node
 from miscompile.graph.read import read
 from miscompile.graph.rename import NameSupply
+from miscompile.ops.seed import Seed
 from miscompile.producers.slices.collection import Collection, slices_of
 from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of
-from miscompile.ops.seed import Seed
 from miscompile.triage.reduce.flattening import branch, spliced
 
 OLDEST, CONVERTED = 13, 17
@@ -36,18 +36,21 @@ def slices_of_model(model: Model, name: str, cut: SliceLimits, seed: int = 0, se
     tally = SliceTally()
     found: dict[str, Seed] = {}
     notes: list[str] = []
+    first: Collection | None = None
     for variant in _variants(modern(model)):
         try:
-            pieces = slices_of(variant, name, cut, seed, seconds, tally)
+            cuts = slices_of(variant, name, cut, seed, seconds, tally)
         except (MiscompileError, ValueError) as error:
-            if not found:
+            if first is None:
                 raise
             notes.append(str(error))
             continue
-        for piece in pieces:
+        first = first or cuts
+        for piece in cuts.seeds:
             found.setdefault(kind_of(piece), piece)
     pieces = [replace(piece, source=f"{name}/{number}") for number, piece in enumerate(found.values(), 1)]
-    return Collection(tuple(pieces[: cut.per_model]), 1, (), (*notes, *tally.lines()))
+    inputs = () if first is None else first.inputs
+    return Collection(tuple(pieces[: cut.per_model]), 1, (), (*notes, *tally.lines()), inputs)
 
 
 def modern(model: Model) -> Model:

@@ -26,8 +26,8 @@ from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import load
 from miscompile.ops.seed import Seed, SeedOrigin
 from miscompile.ops.values import Range
-from miscompile.producers.slices.binding import normalised
-from miscompile.producers.slices.observation import observed
+from miscompile.producers.slices.binding import fed, normalised
+from miscompile.producers.slices.observation import Observed, observed
 from miscompile.producers.slices.scaling import scaled
 from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices, unfit
 
@@ -42,13 +42,26 @@ _WIDER = 6
 
 
 @dataclass(frozen=True, slots=True)
+class FittingInput:
+    """Sizes of an input of a model, and the range of its elements, that the model has run with."""
+
+    name: str
+    shape: tuple[int, ...]
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
-    """Seeds, the number of `models` they come from, one line for each skipped file, and other `notes`."""
+    """Seeds, the number of `models` they come from, one line for each skipped file, and other `notes`.
+
+    `inputs` are inputs on which the only model runs as a whole on onnx's reference evaluator (empty: none are known).
+    """
 
     seeds: tuple[Seed, ...]
     models: int
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: tuple[FittingInput, ...] = ()
 
     @property
     def operators(self) -> Counter[str]:
@@ -83,6 +96,7 @@ def collect(
     kept: dict[str, Seed] = {}
     skipped: list[str] = []
     tally, models, size = SliceTally(), 0, 0
+    inputs: tuple[FittingInput, ...] = ()
     for path in paths:
         if on_progress is not None:
             on_progress(f"cutting {path.name} into slices")
@@ -92,15 +106,17 @@ def collect(
             skipped.append(_line(path, error))
             continue
         models += 1
-        for piece in pieces:
+        inputs = pieces.inputs
+        for piece in pieces.seeds:
             if len(kept) < _MOST and size < _MOST_BYTES and kept.setdefault(kind_of(piece), piece) is piece:
                 size += sum(value.array.nbytes for value in piece.graph.initializers.values())
     if not models:
         raise UsageError(f"none of the models can be used: {'; '.join(skipped)}")
-    return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines())
+    known = inputs if models == 1 else ()
+    return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines(), known)
 
 
-def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> list[Seed]:
+def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> Collection:
     model = load(path)
     check(model)
     return slices_of(model, path.name, cut, seed, seconds, tally)
@@ -108,7 +124,7 @@ def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: Slic
 
 def slices_of(
     model: Model, name: str, cut: SliceLimits, seed: int = 0, seconds: float = 60.0, tally: SliceTally | None = None
-) -> list[Seed]:
+) -> Collection:
     """Return the slices of a checked `model`, whose sources begin with `name`; those of large values are scaled down.
 
     `seconds` limits the observation, and again the runs of smaller slices. Raises ModelError for inputs of other kinds
@@ -122,7 +138,20 @@ def slices_of(
     found = scaled(list(slices(whole, name, wide, stream(seed, "slices", name), tally)), stream(seed, name), seconds)
     reasons = [unfit(piece, cut) for piece in found]
     tally.reasons.update(filter(None, reasons))
-    return [piece for piece, reason in zip(found, reasons, strict=True) if not reason]
+    seeds = tuple(piece for piece, reason in zip(found, reasons, strict=True) if not reason)
+    return Collection(seeds, 1, inputs=_fitting(whole))
+
+
+def _fitting(whole: Observed) -> tuple[FittingInput, ...]:
+    """Return inputs with which a model runs; none when some node did not run, or an input's range is not known."""
+    found = []
+    for info in fed(whole.model.graph) if whole.ran else ():
+        seen = whole.values.get(info.name)
+        if seen is None or seen.range is None:
+            return ()
+        shape = tuple(int(size) for size in seen.type.shape or () if isinstance(size, int))
+        found.append(FittingInput(info.name, shape, seen.range))
+    return tuple(found)
 
 
 def _line(path: Path, error: BaseException) -> str:
@@ -144,6 +173,7 @@ def keep(collection: Collection, folder: Path) -> None:
             "models": collection.models,
             "skipped": list(collection.skipped),
             "notes": list(collection.notes),
+            "inputs": [[one.name, one.shape, *_span(one.range)] for one in collection.inputs],
             "slices": rows,
         }
         unready = folder / f"{INDEX}.part"
@@ -160,11 +190,15 @@ def _row(seed: Seed, folder: Path) -> dict[str, Any]:
     return {
         "file": file,
         "source": seed.source,
-        "ranges": {name: [span.lo, span.hi, span.integral] for name, span in seed.ranges.items()},
+        "ranges": {name: _span(span) for name, span in seed.ranges.items()},
         "pinned": {name: value.array.ravel().tolist() for name, value in seed.pinned.items()},
         "origin": None if seed.origin is None else seed.origin.as_json(),
         "corpus": seed.corpus,
     }
+
+
+def _span(span: Range) -> list[float | bool]:
+    return [span.lo, span.hi, span.integral]
 
 
 def kept(folder: Path) -> Collection:
@@ -174,7 +208,8 @@ def kept(folder: Path) -> Collection:
         if data["format"] != _FORMAT:
             raise InputError(f"{folder} holds slices of another version of this tool; choose another --out")
         seeds = tuple(_seed(row, folder) for row in data["slices"])
-        return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]))
+        inputs = tuple(FittingInput(name, tuple(shape), Range(*span)) for name, shape, *span in data.get("inputs", ()))
+        return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]), inputs)
     except (OSError, ValueError, KeyError, TypeError, ModelError) as error:
         raise StoreError(f"the slices in {folder} are damaged ({type(error).__name__}: {error})") from None
 

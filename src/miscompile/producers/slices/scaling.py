@@ -69,7 +69,9 @@ def _most(seed: Seed, divisor: int) -> int:
     kinds = [*seed.types.values(), *(info.type for info in seed.graph.inputs)]
     shapes = [kind.shape or () for kind in kinds if isinstance(kind, TensorType)]
     shapes += [value.shape for value in seed.graph.initializers.values()]
-    return max((math.prod(_size(int(size or 1), divisor) for size in shape if size != 0) for shape in shapes), default=0)
+    return max(
+        (math.prod(_size(int(size or 1), divisor) for size in shape if size != 0) for shape in shapes), default=0
+    )
 
 
 def _size(size: int, divisor: int) -> int:
