@@ -31,7 +31,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _OUT = click.Path(path_type=Path)
 _CAMPAIGN = (
     click.option("--time", "seconds", metavar="TIME", callback=values.duration,
-                 help="Stop after 90, 5m, 2h, ...; 0: go on until stopped. [default: 5m, or none with --tests]"),
+                 help="Stop after 90, 5m, 2h, ...; 0: go on until stopped."
+                 " [default: 5m (`check`: 1m), or none with --tests]"),
     click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Stop after N tests."),
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
                  help="Seed of every random choice. [default: a new one, which is printed]"),
@@ -122,9 +123,9 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
             stopped = True
         except Exception:
             with suppress(MiscompileError, KeyboardInterrupt):  # the failure is what the user must learn
-                _leave(options.out)
+                leave(options.out)
             raise
-    summary, problems = _leave(options.out)
+    summary, problems = leave(options.out)
     with terminal_may_close():
         show(summary, options.out, as_json=as_json)
         for problem in dict.fromkeys(issues.problems + problems):
@@ -134,7 +135,7 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
     return 1 if summary.announced() else 0
 
 
-def _leave(out: Path) -> tuple[Summary, list[str]]:
+def leave(out: Path) -> tuple[Summary, list[str]]:
     """Write the issues and the summary of a campaign; return the summary, and a line for each problem."""
     problems = write_missing_issues(out)
     with Store.open(out, create=False) as store:

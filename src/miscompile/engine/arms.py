@@ -21,6 +21,9 @@ EVERYDAY = "everyday"
 SEEDED = "seeds"
 """The technique that begins from the user's models or from operators of library tests."""
 
+CORPUS = "corpus"
+"""The technique that begins from slices of real models: those of the corpus."""
+
 DIFFERENTIAL, TRANSFORMS = "differential", "transforms"
 """Names of the checks of arms that no `--check` has: several targets, and the transforms that the user asks for."""
 
@@ -53,6 +56,7 @@ TECHNIQUES: Mapping[str, Technique] = {
     "mined": Technique("oatest", 0.3, {"seeds": "patterns"}),
     "hirfuzz": Technique("hirfuzz", 0.15, {"nodes": "30"}),
     SEEDED: Technique("seeded", 1.0),
+    CORPUS: Technique("seeded", 1.5),
 }  # fmt: skip
 """Techniques that make valid programs for every check that compares builds, by name."""
 
@@ -90,8 +94,8 @@ class Arm:
 
     @property
     def everyday(self) -> bool:
-        """Whether its programs are of the class that has a guaranteed share."""
-        return self.technique == EVERYDAY
+        """Whether its programs are of the classes that have a guaranteed share: as people's models have them."""
+        return self.technique in (EVERYDAY, CORPUS)
 
 
 def arms_of(plan: Plan) -> tuple[Arm, ...]:
@@ -138,13 +142,17 @@ def _techniques(plan: Plan) -> Iterator[tuple[str, str, Any, float]]:
     for name, technique in TECHNIQUES.items():
         kind = PRODUCERS.get(technique.producer)
         chosen = bool(plan.ops or plan.dtypes)
-        if (chosen and kind.brings_patterns) or (kind.needs_seeds and not plan.has_seeds):
+        if (chosen and kind.brings_patterns) or (kind.needs_seeds and not _has_seeds(plan, name)):
             continue
         if name == "motifs" and plan.motifs is not None:
             continue  # the user has said how many motifs there are
         given = _agreed(plan, name, technique)
         if given is not None:
             yield name, technique.producer, plan.options_of(technique.producer, given, name), technique.weight
+
+
+def _has_seeds(plan: Plan, technique: str) -> bool:
+    return bool(plan.corpus) if technique == CORPUS else plan.has_own_seeds
 
 
 def _agreed(plan: Plan, name: str, technique: Technique) -> dict[str, str] | None:

@@ -40,6 +40,7 @@ from miscompile.findings.folder import Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
+from miscompile.producers.around import Around
 from miscompile.producers.scheduled import ARM
 from miscompile.producers.slices.collection import Collection
 from miscompile.triage.predicate import told_apart
@@ -84,7 +85,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        make_producer(replace(plan, slices=False), *supports)  # raises for a broken model before anything is written
+        Around(Path(plan.model))  # raises for a broken model before anything is written
     seeds = _cut(plan, listeners) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
@@ -115,7 +116,7 @@ def plan_to_run(plan: Plan) -> tuple[Plan, dict[str, str]]:
 def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
     """Return the slices of the user's models, and report their numbers to the listeners."""
     seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)))
-    for line in (*seeds.skipped, *seeds.notes, seeds.summary()):
+    for line in (*seeds.skipped, *seeds.notes, *([seeds.summary()] if plan.has_seeds or plan.slices else [])):
         _tell(listeners, Notice(line))
     return seeds
 

@@ -52,7 +52,8 @@ class Plan:
     tests past known bugs. `model` is the path of a user's model to test instead of generated programs, with `slices`
     also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
     of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
-    seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
+    seeds in the same way; `corpus` are the names of models of the corpus whose slices are seeds. `probe_seconds`
+    limits the capability probe at the start of a session.
     `ledger` is the file of the ledger of bugs (None: `ledger.db` in `out`).
     `number` is that of the campaign in the store in `out`; 0: a new one beside others.
     With `schedule`, all techniques and checks that the other options leave are arms among which the scheduler divides
@@ -90,6 +91,7 @@ class Plan:
     device: str = "cpu"
     patterns: str | None = None
     instances: str | None = None
+    corpus: tuple[str, ...] = ()
     limit_disk: int | None = None
     ledger: str | None = None
     number: int = 1
@@ -106,6 +108,11 @@ class Plan:
 
     @property
     def has_seeds(self) -> bool:
+        """Tell whether programs are generated from seeds that the user names, or from models of the corpus."""
+        return self.has_own_seeds or bool(self.corpus)
+
+    @property
+    def has_own_seeds(self) -> bool:
         """Tell whether programs are generated from seeds that the user names."""
         return self.seed_models is not None or self.instances is not None
 
@@ -233,7 +240,7 @@ class Plan:
 
     def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, Any]:
         if PRODUCERS.get(name).needs_seeds and not self.has_seeds:
-            raise SpecError(f"the producer '{name}' needs --seed-models or --instances")
+            raise SpecError(f"the producer '{name}' needs --seed-models, --instances or --corpus")
         return name, self.options_of(name, options, text)
 
     def remembered(self) -> dict[str, Any]:

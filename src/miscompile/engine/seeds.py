@@ -11,6 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.core.events import ProgressListener
 from miscompile.engine.grafts import grafts
 from miscompile.engine.plan import Plan
+from miscompile.harvest.models.cache import seeds_of_corpus, stored_slices
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
 from miscompile.producers.slices.slices import SliceLimits
 
@@ -22,8 +23,8 @@ OWN = "onnx"
 
 
 def wants_seeds(plan: Plan) -> bool:
-    """Tell whether a campaign uses slices of models or instances of operators."""
-    return plan.has_seeds or (plan.model is not None and plan.slices)
+    """Tell whether a campaign uses slices of models or instances of operators, or the inputs that a model fits."""
+    return plan.has_seeds or plan.model is not None
 
 
 def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collection:
@@ -38,6 +39,9 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
     cut = SliceLimits(*plan.slice_nodes)
     if plan.has_seeds:
         return _together(list(_named(plan, cut, on_progress)))
+    there = stored_slices(Path(plan.model or ""), cut)
+    if there is not None:
+        return there
     try:
         return collect([Path(plan.model or "")], cut, plan.seed, on_progress=on_progress)
     except UsageError as error:
@@ -45,12 +49,16 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
 
 
 def _named(plan: Plan, cut: SliceLimits, on_progress: ProgressListener | None) -> Iterator[Collection]:
-    """Yield the collections that the user names: slices of models, instances in an archive or of onnx's own tests."""
+    """Yield the collections of a campaign: slices of models, instances in an archive or of onnx's own tests, slices of
+    the corpus.
+    """
     if plan.seed_models is not None:
         yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, on_progress=on_progress)
     if plan.instances is not None:
         archives = () if plan.instances == OWN else (Path(plan.instances),)
         yield grafts(archives, plan.seed, on_progress or (lambda _: None))
+    if plan.corpus:
+        yield seeds_of_corpus(plan.corpus, cut, plan.seed, on_progress)
 
 
 def _together(parts: Sequence[Collection]) -> Collection:

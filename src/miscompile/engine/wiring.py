@@ -8,7 +8,7 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.arms import DIFFERENTIAL, TRANSFORMS, Arm, arms_of
+from miscompile.engine.arms import CORPUS, DIFFERENTIAL, TRANSFORMS, Arm, arms_of
 from miscompile.engine.bandit import fixed_weights
 from miscompile.engine.checks import CHECKS, OWN, families
 from miscompile.engine.plan import Plan
@@ -26,6 +26,7 @@ from miscompile.producers.combined import Assigned, Choosing, Mixture
 from miscompile.producers.kinds import PRODUCERS, ProducerContext
 from miscompile.producers.scheduled import Scheduled, ScheduledArm
 from miscompile.producers.seeded import Seeded
+from miscompile.producers.slices.collection import Collection, FittingInput
 from miscompile.producers.synthesis.corpus import Corpus
 from miscompile.targets.registry import parse_target, second_executor, settled_transform
 from miscompile.transforms.runner import TransformingRunner
@@ -39,7 +40,8 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
     holds are used (None: seeds are not stored). Raises UsageError when nothing is left to generate, or the user's model
     is broken.
     """
-    seeds = seeds_of(plan).seeds if wants_seeds(plan) else ()
+    found = seeds_of(plan) if wants_seeds(plan) else Collection((), 0)
+    seeds = found.seeds
     tables = dict(zip(plan.targets, supports, strict=True))
     if plan.scheduled:
         return _scheduled(plan, tables, seeds, corpus, name)
@@ -51,7 +53,7 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
         return _mixture(plan, support, seeds, None if corpus is None else _corpus_of(corpus, name, chosen))
 
     if plan.model is not None:
-        return _around(plan, make if seeds else None)
+        return _around(plan, found.inputs, make if seeds and plan.slices else None)
     if plan.others:
         return Choosing(plan.targets, make)
     asked = tuple(name for name in plan.chosen_checks if name not in CHECKS)
@@ -69,13 +71,20 @@ def _scheduled(
         def make(chosen: tuple[str, ...]) -> Producer:
             support = joint([tables[target] for target in chosen]) if len(chosen) > 1 else tables[chosen[0]]
             own = None if corpus is None else _corpus_of(corpus, f"{name}-{arm.technique}", chosen)
-            context = _context(arm.targets, support, seeds, own)
+            context = _context(arm.targets, support, _seeds_for(arm, seeds), own)
             return PRODUCERS.get(arm.producer).make(arm.options, context)
 
         return lambda: Choosing(arm.targets, make) if len(arm.targets) > 1 else make(arm.targets)
 
     drawn = tuple(ScheduledArm(arm.name, sources[arm], arm.check, arm.oracle) for arm in arms)
     return Scheduled(drawn, {source: maker(arm) for arm, source in sources.items()}, fixed_weights(arms))
+
+
+def _seeds_for(arm: Arm, seeds: Sequence[Seed]) -> Sequence[Seed]:
+    """Return the seeds of an arm: its producer's own kind, or all of them for producers that can do without any."""
+    if not PRODUCERS.get(arm.producer).needs_seeds:
+        return seeds
+    return [seed for seed in seeds if seed.corpus == (arm.technique == CORPUS)]
 
 
 def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> ProducerContext:
@@ -90,9 +99,9 @@ def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], co
     )
 
 
-def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
+def _around(plan: Plan, inputs: Sequence[FittingInput], make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
     """Return the producer for the user's model, and for its slices if the targets accept any."""
-    around = Around(Path(plan.model or ""))
+    around = Around(Path(plan.model or ""), inputs)
     if make is None:
         return around
     try:

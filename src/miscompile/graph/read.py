@@ -100,9 +100,14 @@ def read_tensor(proto: onnx.TensorProto) -> Tensor:
 def _shape(body: Any) -> tuple[Dim, ...] | None:  # noqa: ANN401 - a protobuf message
     if not body.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else (_name(dim.dim_param) or None) for dim in body.shape.dim
-    )
+    return tuple(map(_size, body.shape.dim))
+
+
+def _size(dim: Any) -> Dim:  # noqa: ANN401 - a protobuf message
+    """Return a size; a negative one, as some exporters write for sizes that they do not know, is unknown."""
+    if dim.HasField("dim_value"):
+        return None if dim.dim_value < 0 else int(dim.dim_value)
+    return _name(dim.dim_param) or None
 
 
 def _parse(data: bytes) -> onnx.ModelProto:

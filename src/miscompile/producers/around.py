@@ -8,8 +8,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from miscompile.base.dtypes import DTYPES, PLAIN
+from miscompile.base.dtypes import DTYPES, PLAIN, is_float
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case, Feed
 from miscompile.core.outcome import Outcome
@@ -22,8 +23,10 @@ from miscompile.graph.read import load
 from miscompile.graph.typing import value_types
 from miscompile.ops.analysis import exact_outputs
 from miscompile.ops.values import Style, choose_range, draw
+from miscompile.producers.slices.collection import FittingInput
 
 _SIZES = (1, 2, 3, 4, 7)
+_FITTING_SHARE = 0.85
 _INNER_SHARE = 0.5
 _MOST_EXTRA = 3
 _EXACT_LIMIT = 2000
@@ -31,10 +34,16 @@ _EXACT_LIMIT = 2000
 
 
 class Around:
-    """Producer of cases of one model. Raises ModelError when the model is invalid or has an input that is no tensor."""
+    """Producer of cases of one model, mostly with `inputs` that it is known to run with.
 
-    def __init__(self, path: Path) -> None:
+    Inputs of other sizes and elements may contradict the model, as an index that is out of range does. The recipe of
+    such a case has `unproven`, so that an error of every build is no finding. Raises ModelError when the model is
+    invalid or has an input that is no tensor.
+    """
+
+    def __init__(self, path: Path, inputs: Sequence[FittingInput] = ()) -> None:
         self.model = load(path)
+        self._fitting = {one.name: one for one in inputs}
         check(self.model)
         self.spec = f"around{{model={path.name}}}"
         self._inputs = [info for info in self.model.graph.inputs if info.name not in self.model.graph.initializers]
@@ -45,12 +54,15 @@ class Around:
     def propose(self, rng: random.Random) -> Case:
         """Return the model, perhaps with more outputs, on a new feed."""
         model, extra = self._variant(rng)
-        feed = self._feed(rng)
+        fitting = bool(self._fitting) and rng.random() < _FITTING_SHARE
+        feed = self._feed(rng, fitting=fitting)
         names = [info.name for info in self._inputs]
         exact = frozenset[str]()
         if len(model.graph.nodes) <= _EXACT_LIMIT:
             exact = exact_outputs(model, dict(zip(names, feed, strict=True)))
-        recipe = {"producer": self.spec, "extra_outputs": extra}
+        recipe: dict[str, Any] = {"producer": self.spec, "extra_outputs": extra}
+        if not fitting and self._inputs:
+            recipe["unproven"] = True
         return Case(to_program(model, exact), (feed,), recipe)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
@@ -64,10 +76,19 @@ class Around:
         outputs = self.model.graph.outputs + tuple(ValueInfo(name, self._inner[name]) for name in extra)
         return replace(self.model, graph=replace(self.model.graph, outputs=outputs)), extra
 
-    def _feed(self, rng: random.Random) -> Feed:
+    def _feed(self, rng: random.Random, *, fitting: bool) -> Feed:
         style = Style(rng.random() < 0.5, rng.random() < 0.3)
+        if fitting:
+            return tuple(self._fitted(rng, info, style) for info in self._inputs)
         bound: dict[str, int] = {}
         return tuple(self._tensor(rng, info, style, bound) for info in self._inputs)
+
+    def _fitted(self, rng: random.Random, info: ValueInfo, style: Style) -> Tensor:
+        """Return an input of the sizes that fit, with floats of any usual range and other elements of the known one."""
+        assert isinstance(info.type, TensorType)
+        dtype, known = info.type.dtype, self._fitting[info.name]
+        span = choose_range(dtype, replace(style, full=False)) if is_float(dtype) else known.range
+        return Tensor(dtype, draw(rng, dtype, known.shape, span))
 
     def _tensor(self, rng: random.Random, info: ValueInfo, style: Style, bound: dict[str, int]) -> Tensor:
         assert isinstance(info.type, TensorType)

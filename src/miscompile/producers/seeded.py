@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
@@ -87,10 +88,12 @@ class Seeded:
         motifs: list[str] = []
         if kind == "extended" or (kind == "mutated" and rng.random() < _ALSO_EXTENDED):
             outputs, motifs = self._extended(scope, known, outputs)
-        recipe = {
+        recipe: dict[str, Any] = {
             "producer": self.spec, "slice": seed.source, "kind": kind, "changes": changes.names(), "motifs": motifs,
             "opset": opset, "variant": 0,
         }  # fmt: skip
+        if seed.origin is not None:
+            recipe["from"] = seed.origin.as_json()
         finisher = Finisher(scope)
         yield finisher.case(_all_leaves(scope, outputs), self.options.feeds, recipe)
         count = 1 if kind == "plain" else self.options.variants

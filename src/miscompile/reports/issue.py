@@ -25,6 +25,9 @@ MESSAGE_LIMIT = 4_000
 MODEL_LIMIT = 20_000
 SCRIPT_LIMIT = 35_000
 """Greatest number of characters in a block; trackers accept 65,536 in a text."""
+MOST_NODES = 12
+"""Operators of a real model that an issue names."""
+
 LINE_LIMIT = 300
 """Characters of a line of the model: the elements of large constants do not help a reader."""
 
@@ -268,7 +271,18 @@ def _found(stored: Stored) -> str:
         text += f", seed {recipe['seed']}"
     if facts.get("found_as"):
         text += f", in another form of the program (`{facts['found_as']}`)"
-    return f"{text}."
+    return f"{text}.{_cut_from(recipe.get('from'))}"
+
+
+def _cut_from(origin: Mapping[str, Any] | None) -> str:
+    """Return a sentence on the model that the program began from, if it began from a slice of one."""
+    if not origin:
+        return ""
+    package = f" of {origin['package']}" if origin["package"] else ""
+    nodes = [f"`{node}`" for node in origin["nodes"][:MOST_NODES]]
+    more = len(origin["nodes"]) - len(nodes)
+    listed = f" ({', '.join(nodes)}{f' and {more} more' if more else ''})" if nodes else ""
+    return f" The program began from a slice of the model `{origin['model']}`{package}{listed}."
 
 
 def _evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

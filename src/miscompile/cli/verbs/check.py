@@ -1,21 +1,40 @@
-"""`miscompile check`: test a compiler around the user's own model."""
+"""`miscompile check`: test a compiler around a model of the user or of the corpus."""
 
-from dataclasses import replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
-from miscompile.base.errors import UsageError
+from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
-from miscompile.cli.options import check_out, ready, slice_nodes_option
-from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
-from miscompile.targets.registry import DEFAULT_TARGET, parse_target
+from miscompile.cli.campaigns import campaign_options, conduct, leave, plan_of, terminated_as_interrupt, validate
+from miscompile.cli.options import check_out, progress, ready, slice_nodes_option
+from miscompile.engine.checks import CHECKS, OWN, chosen
+from miscompile.engine.plan import Plan
+from miscompile.reports.summary import Summary
+from miscompile.reports.tables import plain_table
+from miscompile.reports.writer import IssueWriter
+from miscompile.targets.registry import DEFAULT_TARGET, about, installed, parse_target, target_names
+
+SECONDS = 60.0
+"""How long a model is tested on one target, if nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetResult:
+    """The result of a model on one target; `problem` says why there is none."""
+
+    target: str
+    summary: Summary | None
+    problem: str = ""
 
 
 @click.command("check", short_help="A campaign around your own model.")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@click.argument("model", metavar="MODEL")
 @click.option(
     "--target",
     "targets",
@@ -24,6 +43,7 @@ from miscompile.targets.registry import DEFAULT_TARGET, parse_target
     show_default=True,
     help="The compiler to hold it against; several, if repeated, are held against each other.",
 )
+@click.option("--all-targets", is_flag=True, help="Test the model on every compiler that is here, one after the other.")
 @click.option(
     "--slices/--no-slices",
     default=True,
@@ -37,22 +57,31 @@ from miscompile.targets.registry import DEFAULT_TARGET, parse_target
     callback=values.names,
     metavar="NAMES",
     help=f"What to check: {', '.join(name for name in CHECKS if name not in OWN)}, or all."
-    f" [default: {', '.join(DEFAULT)}]",
+    " [default: all that the compiler can be checked for]",
 )
 @campaign_options
-def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - click passes options by name
-    """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep every disagreement.
+def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Run MODEL, an ONNX file or a model of the corpus, in all ways that a compiler has, and keep every disagreement.
+
+    It runs with and without optimisation on many inputs, as it is and in equivalent forms; so do its slices. It takes
+    a minute for each target unless --time or --tests says otherwise.
 
     \b
     Examples:
       miscompile check model.onnx
-      miscompile check model.onnx --target onnxruntime --time 1m --out model-check
-      miscompile check model.onnx --check levels,equivalence,resist,exact
+      miscompile check model.onnx --target onnxruntime --time 10m --out model-check
+      miscompile check model.onnx --check levels
       miscompile check model.onnx --target onnxruntime --target openvino
+      miscompile check model.onnx --all-targets --limit-memory 4G --json
+      miscompile check silero-vad/data/silero_vad.onnx
     """
+    path = _file_of(model)
     as_json, install = given.pop("as_json"), given.pop("install")
-    options = plan_of(targets, {**given, "checks": _of_models(given["checks"], targets)})
-    validate(options)
+    if given["seconds"] is None and given["tests"] is None:
+        given["seconds"] = SECONDS
+    if all_targets:
+        return _on_all(path, given, as_json=as_json)
+    options = _planned(path, targets, given)
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
@@ -60,18 +89,98 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
         click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     from miscompile.engine.coordinator import fuzz
 
-    around = replace(options, model=str(model))
-    return conduct(options, lambda listeners: fuzz(around, listeners), as_json=as_json)
+    return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
+
+
+def _file_of(model: str) -> Path:
+    """Return the ONNX file that MODEL names. Raises UsageError when there is none."""
+    from miscompile.harvest.models.cache import find
+
+    path = Path(model)
+    if path.is_file():
+        return path
+    there = find(model)
+    if there is not None and there.file.is_file():
+        return there.file
+    if path.is_dir():
+        raise UsageError(f"'{model}' is a directory; name an ONNX file")
+    why = f": {there.model.reason}" if there is not None else ""
+    raise UsageError(f"'{model}' does not exist as a file, and the corpus has no such model that can be checked{why}")
+
+
+def _planned(path: Path, targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
+    """Return the plan of a check. Raises UsageError for options that are not valid."""
+    options = plan_of(targets, {**given, "checks": _of_models(given["checks"], targets)})
+    validate(options)
+    return replace(options, model=str(path))
 
 
 def _of_models(checks: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `checks` without those that make programs of their own.
+    """Return `checks` (none: all) without those that make programs of their own.
 
     Raises UsageError when the user names one of these.
     """
     for name in checks:
         if name in OWN:
             raise UsageError(f"--check {name} makes programs of its own; it belongs to `miscompile fuzz`")
-    if "all" not in checks:
+    if checks and "all" not in checks:
         return checks
-    return tuple(name for name in chosen(checks, [parse_target(target).about for target in targets]) if name not in OWN)
+    abouts = [parse_target(target).about for target in targets]
+    return tuple(name for name in chosen(("all",), abouts) if name not in OWN)
+
+
+def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
+    """Check a model on every installed compiler; the findings of each are in a folder of its name below OUT."""
+    from miscompile.producers.around import Around
+
+    Around(path)  # raises for a broken model
+    names = [name for name in target_names() if _is_here(name)]
+    whole = _planned(path, (names[0],), dict(given))
+    check_out(whole.out, resume=False)
+    tell = progress(quiet=as_json)
+    results = []
+    for name in names:
+        tell(f"checking {path.name} on {name}")
+        results.append(_on_one(replace(_planned(path, (name,), dict(given)), seed=whole.seed, out=whole.out / name)))
+    data = {"model": str(path), "targets": {one.target: _result_json(one) for one in results}}
+    (whole.out / "check.json").write_text(json.dumps(data, indent=1), "utf-8")
+    if as_json:
+        click.echo(json.dumps(data, indent=2))
+    else:
+        _show(results, whole.out)
+    return 1 if any(one.summary is not None and one.summary.announced() for one in results) else 0
+
+
+def _is_here(name: str) -> bool:
+    """Tell whether a target is a compiler that is installed beside this tool and takes ONNX models."""
+    face = about(name)
+    return "onnx" in face.kinds and bool(face.distributions) and all(map(installed, face.distributions))
+
+
+def _on_one(options: Plan) -> TargetResult:
+    from miscompile.engine.coordinator import fuzz
+
+    with terminated_as_interrupt():
+        try:
+            fuzz(options, [IssueWriter(options.out)])
+        except MiscompileError as error:
+            return TargetResult(options.target, None, " ".join(str(error).split()))
+    return TargetResult(options.target, leave(options.out)[0])
+
+
+def _result_json(one: TargetResult) -> dict[str, Any]:
+    return {"problem": one.problem, **({} if one.summary is None else one.summary.as_json())}
+
+
+def _show(results: Sequence[TargetResult], out: Path) -> None:
+    table = plain_table("target", "result", numbers=("tests", "refused", "findings"))
+    for one in results:
+        if one.summary is None:
+            table.add_row(one.target, one.problem[:100], "-", "-", "-")
+            continue
+        found = one.summary.announced()
+        result = ", ".join(str(record.signature)[:60] for record in found[:3]) or "nothing found"
+        refused = one.summary.unsupported + one.summary.invalid
+        table.add_row(one.target, result, str(one.summary.tests), str(refused), str(len(found)))
+    Console().print(table)
+    click.echo(f"findings are in {out}, and all figures in {out / 'check.json'}")

@@ -20,8 +20,12 @@ from miscompile.engine.distributed.shards import LANE_TESTS
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Campaign, Store, holds_campaign
+from miscompile.harvest.models.cache import chosen
 from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
+
+NO_CORPUS = "none"
+"""The value of --corpus that leaves the corpus out."""
 
 LONG = 1800.0
 """Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
@@ -76,6 +80,13 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     help="Begin from the operators in FILE as well, with the parameters that library tests gave them, as `miscompile"
     " harvest` makes it; onnx: those of onnx's own tests.",
 )
+@click.option(
+    "--corpus",
+    callback=values.names,
+    metavar="NAMES",
+    help="Begin from slices of these models of the corpus only: names, packages, or patterns such as 'onnx/*light*';"
+    " none: of no model. [default: all, if neither --tests nor operators are given; see `miscompile corpus`]",
+)
 @slice_nodes_option
 @click.option(
     "--check",
@@ -125,6 +136,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
+      miscompile fuzz onnxruntime --corpus silero-vad     slices of the real models in that package
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
       miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
@@ -241,9 +253,23 @@ def _options(given: dict[str, Any], *, existing: bool) -> Plan:
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"] or existing)
+    plan = replace(plan, corpus=_corpus(plan))
     if plan.scheduled and plan.instances is None and _is_long(plan) and not (plan.ops or plan.dtypes):
         return replace(plan, instances=OWN)
     return plan
+
+
+def _corpus(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the corpus models that a campaign begins from.
+
+    By default they are all, but for a campaign that must repeat itself on any machine (`--tests`), one of chosen
+    operators or dtypes, and one of producers that the user names. Raises UsageError for names of none.
+    """
+    if plan.corpus == (NO_CORPUS,):
+        return ()
+    if not plan.corpus and (plan.tests is not None or plan.ops or plan.dtypes or not plan.scheduled):
+        return ()
+    return tuple(one.model.name for one in chosen(plan.corpus or ("*",), required=bool(plan.corpus)))
 
 
 def _is_long(plan: Plan) -> bool:

@@ -82,6 +82,7 @@ def _effective(options: dict[str, Any], plan: Plan) -> dict[str, Any]:
         "transform": [str(one) for one in plan.transforms],
         "ops": list(plan.ops),
         "dtypes": list(plan.dtypes),
+        "corpus": list(plan.corpus),
         "slice-nodes": "..".join(map(str, plan.slice_nodes)),
         "keep-passes": not plan.steer,
         "install": bool(options["install"]),

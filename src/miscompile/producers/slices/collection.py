@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,12 @@ from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import load
-from miscompile.ops.seed import Seed
+from miscompile.ops.seed import Seed, SeedOrigin
 from miscompile.ops.values import Range
-from miscompile.producers.slices.binding import normalised
-from miscompile.producers.slices.observation import observed
-from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
+from miscompile.producers.slices.binding import fed, normalised
+from miscompile.producers.slices.observation import Observed, observed
+from miscompile.producers.slices.scaling import scaled
+from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices, unfit
 
 INDEX = "slices.json"
 _FORMAT = 1
@@ -36,15 +37,31 @@ _IR_VERSION = 10
 _MOST = 2000
 _MOST_BYTES = 512 << 20
 
+_WIDER = 6
+"""Powers of two by which slices may exceed the limits before they are scaled down."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittingInput:
+    """Sizes of an input of a model, and the range of its elements, that the model has run with."""
+
+    name: str
+    shape: tuple[int, ...]
+    range: Range
+
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Seeds, the number of `models` they come from, one line for each skipped file, and other `notes`."""
+    """Seeds, the number of `models` they come from, one line for each skipped file, and other `notes`.
+
+    `inputs` are inputs on which the only model runs as a whole on onnx's reference evaluator (empty: none are known).
+    """
 
     seeds: tuple[Seed, ...]
     models: int
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: tuple[FittingInput, ...] = ()
 
     @property
     def operators(self) -> Counter[str]:
@@ -79,6 +96,7 @@ def collect(
     kept: dict[str, Seed] = {}
     skipped: list[str] = []
     tally, models, size = SliceTally(), 0, 0
+    inputs: tuple[FittingInput, ...] = ()
     for path in paths:
         if on_progress is not None:
             on_progress(f"cutting {path.name} into slices")
@@ -88,21 +106,52 @@ def collect(
             skipped.append(_line(path, error))
             continue
         models += 1
-        for piece in pieces:
+        inputs = pieces.inputs
+        for piece in pieces.seeds:
             if len(kept) < _MOST and size < _MOST_BYTES and kept.setdefault(kind_of(piece), piece) is piece:
                 size += sum(value.array.nbytes for value in piece.graph.initializers.values())
     if not models:
         raise UsageError(f"none of the models can be used: {'; '.join(skipped)}")
-    return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines())
+    known = inputs if models == 1 else ()
+    return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines(), known)
 
 
-def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> list[Seed]:
+def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> Collection:
     model = load(path)
     check(model)
-    whole = observed(normalised(model), stream(seed, "observe", path.name), seconds)
+    return slices_of(model, path.name, cut, seed, seconds, tally)
+
+
+def slices_of(
+    model: Model, name: str, cut: SliceLimits, seed: int = 0, seconds: float = 60.0, tally: SliceTally | None = None
+) -> Collection:
+    """Return the slices of a checked `model`, whose sources begin with `name`; those of large values are scaled down.
+
+    `seconds` limits the observation, and again the runs of smaller slices. Raises ModelError for inputs of other kinds
+    than tensors.
+    """
+    tally = tally if tally is not None else SliceTally()
+    whole = observed(normalised(model), stream(seed, "observe", name), seconds)
     if not whole.ran:
-        tally.reasons[f"{path.name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
-    return list(slices(whole, path.name, cut, stream(seed, "slices", path.name), tally))
+        tally.reasons[f"{name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
+    wide = replace(cut, weights=cut.weights << _WIDER, elements=cut.elements << _WIDER)
+    found = scaled(list(slices(whole, name, wide, stream(seed, "slices", name), tally)), stream(seed, name), seconds)
+    reasons = [unfit(piece, cut) for piece in found]
+    tally.reasons.update(filter(None, reasons))
+    seeds = tuple(piece for piece, reason in zip(found, reasons, strict=True) if not reason)
+    return Collection(seeds, 1, inputs=_fitting(whole))
+
+
+def _fitting(whole: Observed) -> tuple[FittingInput, ...]:
+    """Return inputs with which a model runs; none when some node did not run, or an input's range is not known."""
+    found = []
+    for info in fed(whole.model.graph) if whole.ran else ():
+        seen = whole.values.get(info.name)
+        if seen is None or seen.range is None:
+            return ()
+        shape = tuple(int(size) for size in seen.type.shape or () if isinstance(size, int))
+        found.append(FittingInput(info.name, shape, seen.range))
+    return tuple(found)
 
 
 def _line(path: Path, error: BaseException) -> str:
@@ -124,6 +173,7 @@ def keep(collection: Collection, folder: Path) -> None:
             "models": collection.models,
             "skipped": list(collection.skipped),
             "notes": list(collection.notes),
+            "inputs": [[one.name, one.shape, *_span(one.range)] for one in collection.inputs],
             "slices": rows,
         }
         unready = folder / f"{INDEX}.part"
@@ -140,9 +190,15 @@ def _row(seed: Seed, folder: Path) -> dict[str, Any]:
     return {
         "file": file,
         "source": seed.source,
-        "ranges": {name: [span.lo, span.hi, span.integral] for name, span in seed.ranges.items()},
+        "ranges": {name: _span(span) for name, span in seed.ranges.items()},
         "pinned": {name: value.array.ravel().tolist() for name, value in seed.pinned.items()},
+        "origin": None if seed.origin is None else seed.origin.as_json(),
+        "corpus": seed.corpus,
     }
+
+
+def _span(span: Range) -> list[float | bool]:
+    return [span.lo, span.hi, span.integral]
 
 
 def kept(folder: Path) -> Collection:
@@ -152,7 +208,8 @@ def kept(folder: Path) -> Collection:
         if data["format"] != _FORMAT:
             raise InputError(f"{folder} holds slices of another version of this tool; choose another --out")
         seeds = tuple(_seed(row, folder) for row in data["slices"])
-        return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]))
+        inputs = tuple(FittingInput(name, tuple(shape), Range(*span)) for name, shape, *span in data.get("inputs", ()))
+        return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]), inputs)
     except (OSError, ValueError, KeyError, TypeError, ModelError) as error:
         raise StoreError(f"the slices in {folder} are damaged ({type(error).__name__}: {error})") from None
 
@@ -162,7 +219,9 @@ def _seed(row: dict[str, Any], folder: Path) -> Seed:
     types = {info.name: info.type for info in model.graph.inputs}
     ranges = {name: Range(lo, hi, integral) for name, (lo, hi, integral) in row["ranges"].items()}
     pinned = {name: _pinned(types[name], elements) for name, elements in row["pinned"].items()}
-    return Seed(row["source"], model.graph, model.opset, ranges, pinned)
+    told = row.get("origin")
+    origin = None if told is None else SeedOrigin(told["model"], tuple(told["nodes"]), told["package"])
+    return Seed(row["source"], model.graph, model.opset, ranges, pinned, origin, row.get("corpus", False))
 
 
 def _pinned(kind: object, elements: Sequence[int]) -> Tensor:

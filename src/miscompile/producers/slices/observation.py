@@ -31,6 +31,9 @@ _MEMORY = 4 << 30
 _WHOLE_NUMBERS = (5, 1, 3)
 """Largest integer that is fed, one for each feed: integer inputs are mostly indices, labels and masks."""
 
+_MOST_WORSE = 3
+"""Bindings in a row that are no better than an earlier one, after which no other is tried."""
+
 _SPAN = 3.0
 
 _LARGEST = 1e4
@@ -67,6 +70,7 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
     inferred types and no range. Raises ModelError when the inputs are no tensors of known rank.
     """
     best: Observed | None = None
+    worse = 0
     end = time.monotonic() + seconds
     for bound in bindings(model):
         left = end - time.monotonic()
@@ -76,13 +80,18 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
             found = known(bound, _child_lines(bound, rng, min(left, seconds / 2)))
         except ModelError:
             continue  # these sizes contradict declared inner types
-        if best is None or len(found.values) > len(best.values) or (found.ran and not best.ran):
-            best = found
-        if best.ran:
+        better = best is None or len(found.values) > len(best.values) or (found.ran and not best.ran)
+        best, worse = (found, 0) if better or best is None else (best, worse + 1)
+        if best.ran or worse == _MOST_WORSE:
             break
     if best is None:
         raise ModelError("no sizes fit the model")
     return best
+
+
+def ran(model: Model, rng: random.Random, seconds: float) -> set[str]:
+    """Return the names of the values of `model`, whose sizes are fixed, that are computed within `seconds`."""
+    return {line["name"] for line in _child_lines(model, rng, seconds, feeds=1)}
 
 
 def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
@@ -122,7 +131,9 @@ def _ranges(kind: object) -> tuple[Range, ...]:
     return tuple(Range(0, most, integral=True) for most in _WHOLE_NUMBERS)
 
 
-def _child_lines(model: Model, rng: random.Random, seconds: float) -> list[dict[str, Any]]:
+def _child_lines(
+    model: Model, rng: random.Random, seconds: float, feeds: int = len(_WHOLE_NUMBERS)
+) -> list[dict[str, Any]]:
     """Return the lines that the observer printed within its time limit; none when inputs cannot be drawn."""
     arrays: dict[str, Array] = {}
     inputs: list[tuple[str, str]] = []
@@ -132,13 +143,13 @@ def _child_lines(model: Model, rng: random.Random, seconds: float) -> list[dict[
             return []
         inputs.append((info.name, info.type.dtype))
         shape = tuple(int(size) for size in info.type.shape or () if isinstance(size, int))
-        for row, span in enumerate(ranges):
+        for row, span in enumerate(ranges[:feeds]):
             arrays[f"{row}_{place}"] = draw(rng, info.type.dtype, shape, span)
     with TemporaryDirectory(prefix="miscompile-") as name:
         folder = Path(name)
         (folder / "model.onnx").write_bytes(emit(model))
         np.savez(folder / "feeds.npz", **arrays)  # type: ignore[arg-type]
-        notes = {"inputs": inputs, "feeds": len(_WHOLE_NUMBERS)}
+        notes = {"inputs": inputs, "feeds": feeds}
         (folder / "names.json").write_text(json.dumps(notes), "utf-8")
         told = collect([sys.executable, "-m", _CHILD, name, str(_MEMORY)], seconds=seconds, folder=folder).stdout
     whole = told[: told.rfind(b"\n") + 1]  # the last line may have been cut off

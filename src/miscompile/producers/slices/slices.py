@@ -7,7 +7,7 @@ the interval observed when the whole model ran.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,10 +17,10 @@ from miscompile.base.errors import SpecError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.fingerprint import fingerprint
-from miscompile.graph.model import Graph, Model, Node, ValueInfo
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.randomness import plain
 from miscompile.graph.regions import Regions, elements, standard
-from miscompile.ops.seed import Seed
+from miscompile.ops.seed import Seed, SeedOrigin
 from miscompile.producers.slices.observation import Observed, ObservedValue
 
 _TELLING_SIZE = 16
@@ -89,6 +89,16 @@ def kind_of(seed: Seed) -> str:
     return fingerprint(Model(replace(seed.graph, initializers=kept), {"": seed.opset}))
 
 
+def unfit(seed: Seed, cut: SliceLimits) -> str:
+    """Return why a slice exceeds the limits `cut`, an empty text when it does not."""
+    if sum(value.array.nbytes for value in seed.graph.initializers.values()) > cut.weights:
+        return f"slices with weights of more than {cut.weights >> 10} KiB"
+    kinds = (*seed.types.values(), *(info.type for info in seed.graph.inputs))
+    if any(isinstance(kind, TensorType) and elements(kind) > cut.elements for kind in kinds):
+        return f"slices with values of more than {cut.elements} elements"
+    return ""
+
+
 def _comparable(value: Tensor) -> Tensor:
     if value.array.size <= _TELLING_SIZE:
         return value
@@ -123,9 +133,8 @@ class _Cutter(Regions):
         inputs = [name for name in outer if name not in weights]
         pinned = {name: value for name in inputs if (value := self.values[name].value) is not None}
         outputs = [name for node in nodes for name in node.outputs if name and self.leaves(name, members)]
-        reason = self._unfit(inputs, outputs, weights, made) if len(pinned) < len(inputs) else "slices without inputs"
-        if reason:
-            self.tally.reasons[reason] += 1
+        if len(pinned) == len(inputs) or not outputs:
+            self.tally.reasons["slices without inputs" if outputs else "slices without outputs"] += 1
             return None
         graph = Graph(
             "slice",
@@ -136,21 +145,12 @@ class _Cutter(Regions):
             types={name: self.values[name].type for name in made if name in self.values and name not in outputs},
         )
         known = {name: span for name in inputs if name not in pinned and (span := self.values[name].range) is not None}
-        return Seed(source, graph, self.opset, known, pinned)
-
-    def _unfit(
-        self, inputs: Sequence[str], outputs: Sequence[str], weights: Mapping[str, Tensor], made: set[str]
-    ) -> str:
-        """Return why a slice is excluded, an empty text when it is not."""
-        if not outputs:
-            return "slices without outputs"
-        if sum(value.array.nbytes for value in weights.values()) > self.cut.weights:
-            return f"slices with weights of more than {self.cut.weights >> 10} KiB"
-        if any(
-            elements(self.values[name].type) > self.cut.elements for name in (*inputs, *made) if name in self.values
-        ):
-            return f"slices with values of more than {self.cut.elements} elements"
-        return ""
+        named = tuple(f"{node.op} {next(filter(None, node.outputs), '')}".strip() for node in nodes)
+        seed = Seed(source, graph, self.opset, known, pinned, SeedOrigin(source.rpartition("/")[0], named))
+        reason = unfit(seed, self.cut)
+        if reason:
+            self.tally.reasons[reason] += 1
+        return None if reason else seed
 
     def _fits(self, node: Node) -> bool:
         """Tell whether a slice may contain `node`."""

@@ -118,7 +118,8 @@ class Synthesised:
         host = offspring.parent.host
         names = (*host.patterns, offspring.pattern)
         scope = offspring.scope
-        seed = seed_of(scope, offspring.outputs, f"{host.seed.source} + {offspring.pattern}")
+        made = seed_of(scope, offspring.outputs, f"{host.seed.source} + {offspring.pattern}")
+        seed = replace(made, origin=host.seed.origin)
         with suppress(RejectedDraft):
             self.pool.put(prepared(seed, host.opset, self.support, self._limits, names, scope.operands), passes)
             self._keep(Kept(seed, passes, names))
@@ -173,8 +174,9 @@ class Synthesised:
     def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
         """Return the recipe of a case; `observe` in it requests the passes that change the program."""
         self._number += 1
+        origin = {} if host.seed.origin is None else {"from": host.seed.origin.as_json()}
         return {
-            "producer": self.spec, "opset": host.opset, "variant": 0, "seed graph": host.seed.source,
+            **origin, "producer": self.spec, "opset": host.opset, "variant": 0, "seed graph": host.seed.source,
             "motifs": [*host.patterns, pattern.name], "wakes": sorted(self.chooser.intended(pattern)),
             "strategy": spliced.placed.strategy, "point": spliced.point, "bridges": spliced.bridges,
             "inner in": spliced.inner_in, "inner out": spliced.inner_out,

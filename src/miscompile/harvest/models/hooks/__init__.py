@@ -1,0 +1,1 @@
+"""Child processes that import a model library."""
