@@ -1,7 +1,7 @@
 """The error tree. A caller catches a branch, never a message.
 
 The user can fix a `UsageError` (exit code 2) by another command line; every other `MiscompileError` is a failure of the
-tool or of the machine (exit code 3).
+tool or of the machine (exit code 3), except `NothingTested` (exit code 4).
 """
 
 import errno
@@ -21,6 +21,10 @@ class SpecError(UsageError):
 
 class ModelError(UsageError):
     """A model or graph text is broken: it cannot be read, or breaks the ONNX rules."""
+
+
+class NothingTested(MiscompileError):  # noqa: N818 - the tool worked, and says that its silence proves nothing
+    """A run ended without any test that could have failed, so that it must not end like one that found nothing."""
 
 
 class StoreError(MiscompileError):

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from miscompile.base.errors import MiscompileError
 from miscompile.cli import values
+from miscompile.cli.exit_codes import code_of
 from miscompile.cli.live import LiveDisplay, terminal_may_close
 from miscompile.cli.options import default_out, limits_of_time, new_seed
 from miscompile.core.ports import Listener
@@ -132,7 +133,7 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
             errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
         if stopped and not as_json:
             errors.print("stopped" if options.model else "stopped; continue with --resume", highlight=False)
-    return 1 if summary.announced() else 0
+    return code_of(summary)
 
 
 def leave(out: Path) -> tuple[Summary, list[str]]:

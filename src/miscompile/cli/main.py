@@ -1,7 +1,6 @@
 """The command `miscompile`: the verbs, and the handling of errors.
 
-Exit codes: 0 nothing found, 1 findings, 2 usage error (one line on stderr), 3 the tool itself failed; 130 when a verb
-is interrupted before it has a result.
+The exit codes are those of `cli.exit_codes`.
 """
 
 import sys
@@ -13,9 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from miscompile import __version__
-from miscompile.base.errors import MiscompileError, StoreError, UsageError
-
-NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
+from miscompile.base.errors import MiscompileError, NothingTested, StoreError, UsageError
+from miscompile.cli.exit_codes import FAILED, NOTHING, STOPPED, UNTESTED, USAGE
 
 _STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
 _LIBRARIES = ("rules", "passes", "patterns", "harvest", "migrate", "export")
@@ -67,6 +65,8 @@ class VerbGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("miscompile: stopped", err=True)
             return STOPPED
+        except NothingTested as error:
+            return _print_error(str(error), UNTESTED, debug=False)
         except StoreError as error:
             return _print_error(str(error), FAILED, debug=debug, hint="")
         except MiscompileError as error:
@@ -93,7 +93,7 @@ def program(ctx: click.Context) -> None:
       miscompile findings miscompile-out        what was found
       miscompile repro miscompile-out ID        run a finding's standalone script
 
-    Exit codes: 0 nothing found, 1 findings, 2 usage error, 3 the tool itself failed.
+    Exit codes: 0 nothing found, 1 findings, 2 usage error, 3 the tool itself failed, 4 nothing was tested.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)

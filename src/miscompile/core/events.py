@@ -7,6 +7,12 @@ from typing import TypeAlias
 from miscompile.core.arms import ArmYield
 from miscompile.core.finding import Finding
 
+UNDECIDED = "undecided: "
+"""Begin of the counters of tests without a verdict; the reason follows."""
+
+MODEL_TESTS, MODEL_JUDGED = "tests of the model", "judged tests of the model"
+"""Counters of a campaign around a model: tests of the model as a whole, and those of them that had a verdict."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -23,6 +23,7 @@ from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, U
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
+from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
 from miscompile.core.examination import Examination, conclude
 from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
 from miscompile.core.pool import Pool
@@ -39,6 +40,7 @@ from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.producers.around import AROUND
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
@@ -272,6 +274,9 @@ class Lane:
         self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
         self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
+        if self.plan.model is not None and str(ahead.case.recipe.get("producer", "")).startswith(AROUND):
+            self.counters[MODEL_TESTS] += 1
+            self.counters[MODEL_JUDGED] += not isinstance(seen.verdict, Inconclusive)
         self.steering.count(ahead.disabled)
         for target, names in ahead.disabled.items():
             self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
@@ -316,7 +321,7 @@ class Lane:
                 if note:
                     self.counters["mismatches_judged_benign"] += 1
             case Inconclusive(reason):
-                self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
+                self.counters[_COUNTED.get(reason, f"{UNDECIDED}{reason}")] += 1
             case Violated():
                 self.counters["violations"] += 1
                 self.meter.violation(ahead.case.recipe)

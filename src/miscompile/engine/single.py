@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import ExecutionError, InputError, UsageError
+from miscompile.base.errors import ExecutionError, InputError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.core.events import ProgressListener
@@ -103,7 +103,10 @@ def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListen
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
-    """Run a finding's case again under its builds; return whether the violation shows, and a line on the verdict."""
+    """Run a finding's case again under its builds; return whether the violation shows, and a line on the verdict.
+
+    Raises NothingTested when the runs allow no verdict.
+    """
     with Store.open(out, create=False) as store:
         stored = store.load(identifier)
         settings = settings_of(store, stored)
@@ -116,7 +119,7 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
         case Holds(note):
             return False, note or "both builds agree"
         case Inconclusive(reason):
-            return False, f"nothing can be said: {reason}"
+            raise NothingTested(f"{identifier}: nothing can be said: {reason}")
         case Needs():
             raise AssertionError("an examination never ends with Needs")
 

@@ -1,5 +1,6 @@
 """Wiring: the only module that knows all parts; it makes producers, oracles and pools from a plan."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from miscompile.engine.bandit import fixed_weights
 from miscompile.engine.checks import CHECKS, OWN, families
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
+from miscompile.execution.frames import LARGEST_BODY
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
 from miscompile.ops.seed import Seed
@@ -101,7 +103,7 @@ def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], co
 
 def _around(plan: Plan, inputs: Sequence[FittingInput], make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
     """Return the producer for the user's model, and for its slices if the targets accept any."""
-    around = Around(Path(plan.model or ""), inputs)
+    around = Around(Path(plan.model or ""), inputs, _most_bytes(plan))
     if make is None:
         return around
     try:
@@ -109,6 +111,12 @@ def _around(plan: Plan, inputs: Sequence[FittingInput], make: Callable[[tuple[st
     except UsageError:
         return around
     return Mixture(((around, 1.0), (sliced, 1.0)))
+
+
+def _most_bytes(plan: Plan) -> int:
+    """Return the bytes of inputs that a worker of this campaign can receive on this machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(machine, LARGEST_BODY, plan.limits.memory or machine)
 
 
 def _corpus_of(folder: Path, name: str, chosen: Sequence[str]) -> Corpus:

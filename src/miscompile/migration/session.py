@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from miscompile.core.events import Event, Found, Notice, Progress
+from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress
 from miscompile.core.examination import Examination, examine_all
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
@@ -122,6 +122,8 @@ class MigrationSession:
             self._counters["tests"] += ran
             self._counters["unsupported"] += row.status == "unsupported"
             self._counters["timeouts"] += row.kind == "hang"
+            if row.status == "memory":
+                self._counters[f"{UNDECIDED}out of memory"] += 1
             if fresh:
                 self._tell(Notice(f"{tests.front.name}: {row.api}: {row.message[:160]} ({row.converter})"))
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))

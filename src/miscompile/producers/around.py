@@ -7,11 +7,12 @@ condition that their patterns sometimes fail to check.
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import DTYPES, PLAIN, is_float
-from miscompile.base.errors import ModelError
+from miscompile.base.errors import ModelError, NothingTested
 from miscompile.core.case import Case, Feed
 from miscompile.core.outcome import Outcome
 from miscompile.core.tensor import Tensor
@@ -25,6 +26,9 @@ from miscompile.ops.analysis import exact_outputs
 from miscompile.ops.values import Style, choose_range, draw
 from miscompile.producers.slices.collection import FittingInput
 
+AROUND = "around"
+"""Begin of the spec of this producer in the recipes of its cases."""
+
 _SIZES = (1, 2, 3, 4, 7)
 _FITTING_SHARE = 0.85
 _INNER_SHARE = 0.5
@@ -37,18 +41,23 @@ class Around:
     """Producer of cases of one model, mostly with `inputs` that it is known to run with.
 
     Inputs of other sizes and elements may contradict the model, as an index that is out of range does. The recipe of
-    such a case has `unproven`, so that an error of every build is no finding. Raises ModelError when the model is
-    invalid or has an input that is no tensor.
+    such a case has `unproven`, so that an error of every build is no finding. `most_bytes` is the size of all inputs
+    that a case may have (None: any). Raises ModelError when the model is invalid, or has an input that is no tensor or
+    too large; NothingTested when it has no operator.
     """
 
-    def __init__(self, path: Path, inputs: Sequence[FittingInput] = ()) -> None:
+    def __init__(self, path: Path, inputs: Sequence[FittingInput] = (), most_bytes: int | None = None) -> None:
         self.model = load(path)
         self._fitting = {one.name: one for one in inputs}
         check(self.model)
-        self.spec = f"around{{model={path.name}}}"
+        if not self.model.graph.nodes:
+            raise NothingTested(f"{path} has no operator, so there is nothing to compile and nothing was tested")
+        self.spec = f"{AROUND}{{model={path.name}}}"
         self._inputs = [info for info in self.model.graph.inputs if info.name not in self.model.graph.initializers]
         for info in (*self._inputs, *self.model.graph.outputs):
             _require_plain(info)
+        if most_bytes is not None:
+            _require_small(self._inputs, most_bytes)
         self._inner = self._inner_values()
 
     def propose(self, rng: random.Random) -> Case:
@@ -116,3 +125,20 @@ def _require_plain(info: ValueInfo) -> None:
         raise ModelError(f"'{info.name}' is no tensor; only models with tensors as inputs and outputs can be checked")
     if info.type.dtype not in PLAIN:
         raise ModelError(f"'{info.name}' is of type {info.type.dtype}, for which no inputs can be drawn")
+
+
+def _require_small(inputs: Sequence[ValueInfo], most: int) -> None:
+    """Raise ModelError with the largest input when all together have more than `most` bytes; symbolic sizes are 1."""
+    sizes = {info.name: _least_bytes(info) for info in inputs}
+    if sum(sizes.values()) > most:
+        name = max(sizes, key=sizes.__getitem__)
+        raise ModelError(
+            f"the input '{name}' has {sizes[name]:,} bytes, and all inputs {sum(sizes.values()):,}: no worker can be fed"
+            f" more than {most:,} bytes here; make it smaller, or allow more with --limit-memory if the machine has it"
+        )
+
+
+def _least_bytes(info: ValueInfo) -> int:
+    assert isinstance(info.type, TensorType)
+    elements = prod(size if isinstance(size, int) else 1 for size in info.type.shape or ())
+    return elements * DTYPES[info.type.dtype].storage.itemsize

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
+from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
 from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
@@ -46,6 +47,35 @@ class Summary:
     campaigns: tuple[Mapping[str, Any], ...] = ()
     arms: Mapping[str, ArmYield] = field(default_factory=dict)
     """The yields of the arms by name; empty when the producers had fixed shares."""
+    model: str = ""
+    """The user's model that the first campaign is about; empty for generated programs."""
+
+    @property
+    def judged(self) -> int:
+        """The tests that could have failed: those whose runs gave something to compare."""
+        undecided = sum(value for name, value in self.counters.items() if name.startswith(UNDECIDED))
+        return max(0, self.tests - self.invalid - self.unsupported - undecided)
+
+    @property
+    def untested(self) -> str:
+        """The reason why this campaign proves nothing; an empty text when it tested something.
+
+        A campaign around a model has tested nothing when the model as a whole was never judged, whatever became of its
+        slices.
+        """
+        if not self.tests:
+            return "no test ended; give it more time"
+        reasons = {"unsupported": self.unsupported, "refused as invalid": self.invalid}
+        reasons |= {name: value for name, value in self.counters.items() if name.startswith(UNDECIDED)}
+        told = ", ".join(f"{value:,} {name}" for name, value in reasons.items() if value)
+        if not self.judged:
+            return f"none of {self.tests:,} tests could be judged: {told}"
+        if self.model and not self.counters.get(MODEL_JUDGED):
+            tried = self.counters.get(MODEL_TESTS, 0)
+            if not tried:
+                return "slices of the model were tested, and the model itself was not; give it more tests or time"
+            return f"slices of the model were tested, but none of {tried:,} tests of the model itself was judged: {told}"
+        return ""
 
     def announced(self) -> tuple[Record, ...]:
         """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
@@ -56,6 +86,7 @@ class Summary:
         data = asdict(self)
         data["findings"] = [record_json(record) for record in self.findings]
         data["arms"] = arms_json(self.arms)
+        data["judged"], data["untested"] = self.judged, self.untested
         return data
 
 
@@ -82,6 +113,7 @@ def summarise(store: Store) -> Summary:
         sessions=len(sessions),
         campaigns=tuple({"target": campaign.target, "seed": campaign.seed} for campaign in campaigns),
         arms=store.arms(),
+        model=str(first.options.get("model") or "") if first else "",
         **shown,
     )
 
@@ -157,6 +189,8 @@ def summary_view(summary: Summary, out: Path) -> Group:
             Text(""),
             Text(f"Issue texts and scripts: {out / 'findings'}"),
         ]
+    elif summary.untested:
+        parts.append(Text(f"Nothing was tested: {summary.untested}."))
     else:
         parts.append(Text("Nothing found."))
     return Group(*parts)

@@ -26,7 +26,7 @@ def test_an_empty_store_has_a_summary(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         summary = summarise(store)
     assert (summary.tests, summary.tests_per_second, summary.findings, summary.sessions) == (0, 0.0, (), 0)
-    assert "Nothing found." in printed(summary)
+    assert "Nothing was tested: no test ended" in printed(summary)
 
 
 def test_sessions_are_added_up(tmp_path: Path) -> None:

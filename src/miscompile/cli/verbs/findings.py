@@ -11,6 +11,7 @@ from rich.console import Console
 from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
+from miscompile.cli.exit_codes import code_of
 from miscompile.cli.options import id_argument, json_option, out_argument, tell
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
@@ -49,7 +50,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
       miscompile findings miscompile-out
       miscompile findings miscompile-out wrong-0a1b2c3d4e > issue.md
 
-    Exit code 1 when there are findings, 0 when there are none; with ID, 0.
+    Exit code 1 when there are findings, 0 when there are none, 4 when nothing was tested; with ID, 0.
     """
     if identifier is None:
         with Store.open(out, create=False) as store:
@@ -57,7 +58,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
         show(summary, out, as_json=as_json)
         for problem in damaged:
             tell(f"miscompile: warning: {problem}")
-        return 1 if summary.announced() else 0
+        return code_of(summary)
     record = one_record(out, identifier)
     text = write_issue(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)

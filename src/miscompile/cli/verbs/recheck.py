@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.cli.campaigns import cpus
+from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import default_out, json_option, ready, tell
 from miscompile.engine.recheck import ANSWERS, Recheck, entered, recheck, worst_first
@@ -45,7 +46,7 @@ def command(
       miscompile recheck --target onnxruntime==1.33.0
       miscompile recheck nightly --target onnxruntime==1.33.0 --close --json
 
-    Exit code 1 when a finding is still there, 0 when none is.
+    Exit code 1 when a finding is still there, 0 when none is, 4 when no script was run.
     """
     parse_target(target)
     place = out or default_out(resume=True)
@@ -62,7 +63,9 @@ def command(
         click.echo(json.dumps(found.as_json(), indent=2))
     else:
         Console().print(_view(found))
-    return int(found.count("still there") > 0)
+    if not found.answers:
+        return UNTESTED
+    return FINDINGS if found.count("still there") else NOTHING
 
 
 def _view(found: Recheck) -> Group:
@@ -76,6 +79,8 @@ def _view(found: Recheck) -> Group:
         table.add_row(one.identifier, Text(told, style=_STYLES[one.answer]), Text(about))
     counts = ", ".join(f"{found.count(name)} {name}" for name in ANSWERS)
     lines = [f"{found.target} ({found.release}): {counts}" + (f", {len(found.skipped)} skipped" * bool(found.skipped))]
+    if not found.answers:
+        lines.append("Nothing was tested: no finding here has a script for this target.")
     closed, fixed = sum(one.closed for one in found.answers), found.count("fixed")
     if closed:
         lines.append(f"{closed} bugs are closed in the ledger, as fixed in {found.release}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from miscompile.base.errors import ModelError, UsageError
+from miscompile.base.errors import ModelError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.events import ProgressListener
@@ -58,7 +58,7 @@ def of_models(path: Path, seed: int, on_progress: ProgressListener) -> Iterator[
     for model in models_below(path) if path.is_dir() else [path]:
         try:
             around = Around(model)
-        except ModelError as error:
+        except (ModelError, NothingTested) as error:
             on_progress(f"{model} is left out: {error}")
             continue
         rng = stream(seed, "models", model.name)

@@ -1,0 +1,31 @@
+"""The exit codes of the command, in one place: `docs/ci.md` has the same table for users.
+
+A job that reads exit code 0 as "no bug" must be able to rely on it, so a run that tested nothing has a code of its own.
+"""
+
+from miscompile.reports.summary import Summary
+
+NOTHING = 0
+"""Something was tested, and nothing was found."""
+
+FINDINGS = 1
+"""There are findings; for `repro` and `replay`: the bug shows."""
+
+USAGE = 2
+"""Another command line helps; one line on standard error says which."""
+
+FAILED = 3
+"""The tool or the machine failed."""
+
+UNTESTED = 4
+"""No test ended, or the compiler took none of the programs: nothing is known."""
+
+STOPPED = 130
+"""The verb was interrupted before it had a result."""
+
+
+def code_of(summary: Summary) -> int:
+    """Return the exit code of a campaign with this summary."""
+    if summary.announced():
+        return FINDINGS
+    return UNTESTED if summary.untested else NOTHING
