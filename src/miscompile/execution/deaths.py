@@ -39,18 +39,21 @@ def busy_with(proxy: WorkerProxy, batch: Batch) -> bool:
     return proxy.victim is None or proxy.victim == (place.sequence, place.run)
 
 
-def outcome_of_death(proxy: WorkerProxy, batch: Batch, status: int | None, memory: int, seconds: float) -> Outcome:
+def outcome_of_death(
+    proxy: WorkerProxy, batch: Batch, status: int | None, seconds: float, memory: int, cpu: float
+) -> Outcome:
     """Return the outcome of the run that killed the worker.
 
-    `status` is the wait status (None: lost with the zygote), `memory` the peak resident size in bytes, `seconds` the
-    time limit. An abort after a failed allocation is OutOfMemory, like the exception that other builds raise.
+    `status` is the wait status (None: lost with the zygote), `seconds` the time limit, `memory` the peak resident size
+    in bytes, and `cpu` the CPU seconds of the worker's life. The compiler's part is what passed since it was called. An abort after a failed allocation is OutOfMemory, like the exception that other builds raise.
     """
     place = proxy.recorder.read()
     stage = place.stage if place.sequence == batch.sequence else "load"
     words = printed_last(proxy.printed.tail(4 * TAIL))
     if proxy.garbage:
         words = f"{words}\n(the worker sent what is no reply: {proxy.garbage})".lstrip()
-    seen = Observations(memory=memory, stderr=words)
+    inside = max(0.0, cpu - proxy.recorder.cpu_before()) if stage in ("compile", "run") else 0.0
+    seen = Observations(memory=memory, stderr=words, cpu_seconds=inside)
     if proxy.victim == (place.sequence, place.run):
         return TimedOut(stage, seconds, seen)
     code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)

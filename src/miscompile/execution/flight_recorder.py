@@ -25,7 +25,9 @@ _STEP = struct.Struct("<I")
 _STEP_AT = 20
 _HELD = struct.Struct("<I")
 _HELD_AT = 24
-_HELD_FROM = 32
+_CLOCK = struct.Struct("<d")
+_CLOCK_AT = 32
+_HELD_FROM = 40
 _SIZE = 1 << 20
 
 
@@ -74,6 +76,16 @@ class Recorder:
     def step(self, step: int) -> None:
         """Note the next step of the run in progress, or `IDLE`."""
         _STEP.pack_into(self._memory, _STEP_AT, step)
+
+    def compiling(self, cpu: float) -> None:
+        """Note that the compiler begins, when the process has used `cpu` seconds of CPU time."""
+        _CLOCK.pack_into(self._memory, _CLOCK_AT, cpu)
+        self.step(COMPILE)
+
+    def cpu_before(self) -> float:
+        """Return the CPU seconds that the worker had used when it last gave a program to the compiler."""
+        seconds: float = _CLOCK.unpack_from(self._memory, _CLOCK_AT)[0]
+        return seconds
 
     def hold(self, reply: bytes) -> bool:
         """Append `reply` to the held replies; return False when it does not fit."""

@@ -164,8 +164,8 @@ class WorkerSupervisor:
             match message:
                 case Forked(_, pid) if proxy is not None:
                     self._born(proxy, pid)
-                case Exited(_, status, memory) if proxy is not None:
-                    self._remove_dead(proxy, status, memory)
+                case Exited(_, status, memory, cpu) if proxy is not None:
+                    self._remove_dead(proxy, status, memory, cpu)
                     self.spawn(time.monotonic())
 
     def _born(self, proxy: WorkerProxy, pid: int) -> None:
@@ -175,25 +175,25 @@ class WorkerSupervisor:
         if not proxy.alive or proxy.victim is not None:
             proxy.kill()
 
-    def _remove_dead(self, proxy: WorkerProxy, status: int | None, memory: int = 0) -> None:
+    def _remove_dead(self, proxy: WorkerProxy, status: int | None, memory: int = 0, cpu: float = 0.0) -> None:
         """Attribute the death of a worker and remove it; `status` is None when it died with its zygote."""
         self._collect(proxy.drain())
         if status is not None and not proxy.leaving:
             self.counters = replace(self.counters, deaths=self.counters.deaths + 1)
         if proxy.inflight:
-            self._settle(proxy, status, memory)
+            self._settle(proxy, status, memory, cpu)
         for batch in proxy.inflight:
             (self.finished if batch.complete else self.returned).append(batch)
         self._remove(proxy)
 
-    def _settle(self, proxy: WorkerProxy, status: int | None, memory: int) -> None:
+    def _settle(self, proxy: WorkerProxy, status: int | None, memory: int, cpu: float) -> None:
         """Give the run in progress the outcome of the death, if it is to blame."""
         batch = proxy.inflight[0]
         guilty = busy_with(proxy, batch) and (status is not None or proxy.victim is not None)
         batch.strikes += 0 if guilty or proxy.leaving else 1
         if not guilty and batch.strikes <= MOST_STRIKES:
             return
-        outcome = outcome_of_death(proxy, batch, status, memory, self._limits.seconds)
+        outcome = outcome_of_death(proxy, batch, status, self._limits.seconds, memory, cpu)
         if isinstance(outcome, TimedOut):
             self.counters = replace(self.counters, timeouts=self.counters.timeouts + 1)
         batch.outcomes.append(outcome)

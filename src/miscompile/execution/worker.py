@@ -215,8 +215,8 @@ def _observed(place: Workplace, attempt: Attempt) -> Observations:
 def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
     feeds = _copies(run.case.feeds)
     attempt.stage = "compile"
-    place.recorder.step(flight_recorder.COMPILE)
     cpu = time.process_time()  # read once for all stages: this clock is a system call
+    place.recorder.compiling(cpu)
     try:
         results, log = _compute(place, run, feeds, attempt)
     finally:

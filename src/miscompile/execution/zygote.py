@@ -111,7 +111,8 @@ class Zygote:
         # While the dead worker is unreaped its process group cannot be taken by others.
         kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
-        self._send({"exited": key, "status": status, "memory": usage.ru_maxrss << 10})
+        cpu = usage.ru_utime + usage.ru_stime
+        self._send({"exited": key, "status": status, "memory": usage.ru_maxrss << 10, "cpu": cpu})
 
     def _end(self) -> None:
         for pid, _ in self._children.values():

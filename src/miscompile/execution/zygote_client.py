@@ -48,11 +48,12 @@ class Forked:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A worker died; `status` is the wait status, `memory` its peak resident size in bytes."""
+    """A worker died; `status` is the wait status, `memory` its peak resident size in bytes, `cpu` its CPU seconds."""
 
     key: int
     status: int
     memory: int
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class ZygoteClient:
             if "forked" in message:
                 found.append(Forked(message["forked"], message["pid"]))
             else:
-                found.append(Exited(message["exited"], message["status"], message["memory"]))
+                found.append(Exited(message["exited"], message["status"], message["memory"], message["cpu"]))
 
     def close(self) -> None:
         """End the zygote and all of its workers, and wait for their end. May be called twice."""

@@ -61,23 +61,31 @@ def test_the_run_after_the_one_that_was_overdue_is_not_blamed(proxy: WorkerProxy
     assert not busy_with(proxy, batch(1))
     proxy.victim = (9, 1)
     assert busy_with(proxy, batch(1))
-    assert isinstance(outcome_of_death(proxy, batch(1), SIGNALLED, 0, 2.0), TimedOut)
+    assert isinstance(outcome_of_death(proxy, batch(1), SIGNALLED, 2.0, 0, 0.0), TimedOut)
 
 
 def test_the_wait_status_becomes_signal_or_exit_status(proxy: WorkerProxy) -> None:
     proxy.recorder.begin(9, 0)
     proxy.recorder.step(COMPILE)
     for status, number in ((SIGNALLED, signal.SIGABRT), (LEFT, -3), (None, signal.SIGKILL)):
-        outcome = outcome_of_death(proxy, batch(), status, 5, 1.0)
+        outcome = outcome_of_death(proxy, batch(), status, 1.0, 5, 7.0)
         assert isinstance(outcome, Crashed)
         assert (outcome.stage, outcome.signal, outcome.observations.memory) == ("compile", number, 5)
+
+
+def test_the_compilers_cpu_time_up_to_the_death_is_counted(proxy: WorkerProxy) -> None:
+    proxy.recorder.begin(9, 0)
+    assert outcome_of_death(proxy, batch(), SIGNALLED, 1.0, 0, 9.0).observations.cpu_seconds == 0.0, "it was not called"
+    proxy.recorder.compiling(6.5)
+    for cpu, inside in ((9.0, 2.5), (0.0, 0.0)):
+        assert outcome_of_death(proxy, batch(), SIGNALLED, 1.0, 0, cpu).observations.cpu_seconds == inside
 
 
 def test_an_abort_after_a_failed_allocation_is_out_of_memory(proxy: WorkerProxy) -> None:
     proxy.recorder.begin(9, 0)
     os.write(proxy.printed.fd, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
-    assert isinstance(outcome_of_death(proxy, batch(), SIGNALLED, 0, 1.0), OutOfMemory)
-    assert isinstance(outcome_of_death(proxy, batch(), int(signal.SIGSEGV), 0, 1.0), Crashed)
+    assert isinstance(outcome_of_death(proxy, batch(), SIGNALLED, 1.0, 0, 0.0), OutOfMemory)
+    assert isinstance(outcome_of_death(proxy, batch(), int(signal.SIGSEGV), 1.0, 0, 0.0), Crashed)
 
 
 def test_last_words_are_the_compilers() -> None:
