@@ -1,13 +1,14 @@
-"""The budget for dangerous cases: a class of case that hangs or dies often gets a small share of the tests.
+"""The budget for costly cases: a class of case that hangs, dies or shows known bugs often gets few of the tests.
 
 A death costs a worker, a hang costs the time limit of a run, and each new one is attributed before the next case. One
-kind of check whose compiler dies in every tenth test therefore takes most of a campaign's time. The class of a case is
-its producer, its oracle and the transforms of its runs. All costs are counted in tests and not in seconds, so that a
+kind of check whose compiler dies in every tenth test therefore takes most of a campaign's time. So does a transform
+that brings a known bug in which no pass can be switched off. The class of a case is its producer, its oracle and the
+transforms of its runs. All costs are counted in tests and not in seconds, so that a
 lane draws the same cases on a slow machine.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from miscompile.core.case import Case
@@ -60,5 +61,11 @@ class Hazards:
             self.costs[kind] = self.costs.get(kind, 0.0) + cost
 
     def charge(self, kind: CaseClass, cost: float) -> None:
-        """Add the cost, in tests, of attributing a death or hang of this class."""
+        """Add the cost, in tests, of attributing a violation of this class, or of recognising it."""
         self.costs[kind] = self.costs.get(kind, 0.0) + cost
+
+    def charge_bug(self, kind: CaseClass, passes: Collection[str], cost: float) -> None:
+        """Add the cost of a bug, in tests, if a transform of the class brings it and no pass can be switched off."""
+        _, _, transforms = kind
+        if transforms and not passes:
+            self.charge(kind, cost)

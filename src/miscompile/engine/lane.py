@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TextIO
@@ -337,7 +337,7 @@ class Lane:
         if bug is None:
             return False
         self.counters["recognised"] += 1
-        self.steering.charge(violated.evidence.faulty.target, bug.predicate.passes, 1.0)
+        self._charge(ahead, violated.evidence.faulty.target, bug.predicate.passes, 1.0)
         self._send({"duplicate": asdict(bug.signature)})
         return True
 
@@ -367,9 +367,14 @@ class Lane:
         if confirmed is None:
             self.counters["unstable"] += 1
             return
-        self.steering.charge(evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
+        self._charge(ahead, evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
         if not self._report_if_new(ahead, confirmed, attributed=True):
             self.counters["known_us"] += spent + suspect.spent_us
+
+    def _charge(self, ahead: _Ahead, target: str, passes: Collection[str], cost: float) -> None:
+        """Add the cost of a bug, in tests, to what brings it."""
+        self.steering.charge(target, passes, cost)
+        self.hazards.charge_bug(ahead.kind, passes, cost)
 
     def _leave_to_triage(self, suspect: _Suspect) -> None:
         """Report a violation whose culprits nobody has searched for; triage does so."""

@@ -43,6 +43,15 @@ def test_a_rare_death_changes_nothing() -> None:
     assert played(0.01, DEAD)[:2] == (3000, 3000)
 
 
+def test_a_bug_that_only_a_transform_brings_costs_its_class() -> None:
+    hazards = Hazards()
+    for kind, passes in ((WILD, ("FuseReluClip",)), (CALM, ())):
+        hazards.charge_bug(kind, passes, 1000.0)
+        assert hazards.share(kind) == 1.0
+    hazards.charge_bug(WILD, (), 1000.0)
+    assert hazards.share(WILD) < 0.1
+
+
 @given(st.lists(st.sampled_from([FINE, DEAD, HUNG]), max_size=200))
 def test_the_share_is_never_zero_and_falls_with_the_cost(outcomes: list[Outcome]) -> None:
     hazards = Hazards()
