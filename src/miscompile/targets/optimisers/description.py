@@ -29,10 +29,12 @@ def run(level, off=()):
     found = [[None if value is None else seen(*value) for value in result] for result in words]
 {% else %}
     found = [run_arrays(session, names, feed) for feed in fed]
-    print(f"level {level}: onnx's reference evaluator", second_opinion(payload, {{ "evaluated" if types else "fed" }}[0], found[0]))
+    given = {{ "evaluated" if types else "fed" }}[0]
+    print(f"level {level}: onnx's reference evaluator", second_opinion(payload, given, found[0]))
 {% endif %}
 {% else %}
-    found = [[{{ "plain(value)" if exotic else "value" }} for value in evaluate(payload, feed)] for feed in {{ "evaluated" if types else "fed" }}]
+    given = {{ "evaluated" if types else "fed" }}
+    found = [[{{ "plain(value)" if exotic else "value" }} for value in evaluate(payload, feed)] for feed in given]
 {% endif %}
     for feed, result in zip(fed, found):
         sizes = {name: np.shape(array) for name, array in (*feed.items(), *zip(names, result)) if array is not None}

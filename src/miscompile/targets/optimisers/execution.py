@@ -60,7 +60,7 @@ def require_valid(before: bytes, after: bytes) -> None:
     """Raise BrokenModelError when onnx's checker refuses the model `after`, but not `before`."""
     try:
         onnx.checker.check_model(after, full_check=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the checker raises its own classes, and others for broken models
         try:
             onnx.checker.check_model(before, full_check=True)
         except Exception:  # noqa: BLE001 - the checker refuses the original too, for whatever reason
@@ -125,7 +125,10 @@ def second_opinion(model: bytes, feed: Mapping[str, Array], found: Sequence[Arra
         others = evaluate(model, feed)
     except Exception as error:  # noqa: BLE001 - the evaluator raises anything for what it does not implement
         return f"cannot execute it ({type(error).__name__})"
-    same = all(np.array_equal(np.asarray(one), np.asarray(other)) or close(one, other) for one, other in zip(found, others))
+    same = all(
+        np.array_equal(np.asarray(one), np.asarray(other)) or close(one, other)
+        for one, other in zip(found, others, strict=True)
+    )
     return "computes the same" if same else "computes other values"
 
 
