@@ -58,6 +58,9 @@ def plain(value):
 '''
 
 
+MASKS = ((r"\(op_type:(\w+), node name: [^)]*\)", r"(op_type:\1)"),)
+"""The checker names the node at fault only if it has a name."""
+
 OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or reference (onnx's evaluator)"}
 """The options that every optimiser has."""
 
@@ -77,6 +80,7 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "functions": True,
         "executors": ("onnxruntime", "reference"),
         "options": OPTIONS,
+        "masks": MASKS,
         "extra": name,
     }
     return About(**{"name": name, "title": title, "passes": tuple(passes), **given, **more})
