@@ -63,7 +63,7 @@ def rule_name(rule: onnxscript_rewriter.RewriteRule) -> str:
     """Return the exported name of a default rule, of which commuted copies exist."""
     for name in onnxscript_rules.__all__:
         if getattr(onnxscript_rules, name) is rule:
-            return name.removesuffix("_rule")
+            return str(name).removesuffix("_rule")
     first = str(next(iter(rule._target_pattern)).op)
     return {"Mul": "mul_by_1", "Add": "add_0"}.get(first, str(rule.name))
 
