@@ -5,6 +5,7 @@ ONNX Runtime executes the model without optimisations of its own. onnx's referen
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import onnx
@@ -41,8 +42,14 @@ def require_interface(before: onnx.ModelProto, after: onnx.ModelProto, drops_inp
         ("outputs", declared(before.graph.output), declared(after.graph.output)),
     ):
         kept = {name: code for name, code in old.items() if name in new} if kind == "inputs" and drops_inputs else old
-        if list(new.items()) != list(kept.items()):
-            raise BrokenModelError(f"the {kind} have changed: {sorted(old.items())} became {sorted(new.items())}")
+        for wanted, found in zip_longest(kept.items(), new.items()):
+            if wanted != found:
+                raise BrokenModelError(f"the {kind} have changed: {spelt(found)} instead of {spelt(wanted)}")
+
+
+def spelt(value: tuple[str, int] | None) -> str:
+    """Return the name and the number of the element type of an input or output, in a form that reports can mask."""
+    return "nothing" if value is None else f"'{value[0]}' of type {value[1]}"
 
 
 def fed(model: onnx.ModelProto) -> dict[str, int]:
