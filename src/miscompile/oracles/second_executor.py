@@ -44,11 +44,11 @@ def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: Judge) -> 
         return Inconclusive(UNOPTIMISED)
     if not _is_executed(outcomes[1]):
         return verdict
-    seconds = [replace(run, target=other, purpose="judge") for run in runs[:2]]
-    if not all(run in runs for run in seconds):
-        return Needs(tuple(seconds))
+    others = {run.build: i for i, run in enumerate(runs) if run.target == other and "noise" not in run.case.recipe}
+    if not all(run.build in others for run in runs[:2]):
+        return Needs(tuple(replace(run, target=other, purpose="judge") for run in runs[:2]))
     noise = [i for i, run in enumerate(runs) if run.target == other and "noise" in run.case.recipe]
-    places = [runs.index(seconds[0]), runs.index(seconds[1]), *noise]
+    places = [others[runs[0].build], others[runs[1].build], *noise]
     return _weighed(verdict.evidence, [runs[i] for i in places], [outcomes[i] for i in places], judge)
 
 

@@ -3,4 +3,6 @@
 from miscompile.targets.float16converter.about import ABOUT
 from miscompile.targets.optimisers.description import script_lines
 
-SCRIPT = script_lines(ABOUT, '"onnxconverter-common", metadata.version("onnxconverter-common")', ("from importlib import metadata",))
+SCRIPT = script_lines(
+    ABOUT, '"onnxconverter-common", metadata.version("onnxconverter-common")', ("from importlib import metadata",)
+)

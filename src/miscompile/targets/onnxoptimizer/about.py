@@ -56,5 +56,5 @@ ABOUT = optimiser(
     "OnnxOptimizer",
     (*OTHERS, *DEFAULT),
     levels=("off", "default", "full"),
-    switches="the list of passes that onnxoptimizer.optimize takes; each is run alone to see whether it changes a model",
+    switches="onnxoptimizer.optimize takes a list of passes; each is run alone to see whether it changes a model",
 )

@@ -12,10 +12,17 @@ from onnxscript import rewriter as onnxscript_rewriter
 from onnxscript.optimizer import _constant_folding as onnxscript_folding
 from onnxscript.rewriter.rules import common as onnxscript_rules
 
-OTHERS = """
-    affine_conv_fusion conv_affine_fusion expand_before_binary_op fuse_hardswish matmul_add_to_gemm
-    transpose_a_matmul_add_to_gemm transpose_b_matmul_add_to_gemm transpose_ab_matmul_add_to_gemm gemm_to_matmul_add
-""".split()
+OTHERS = [
+    "affine_conv_fusion",
+    "conv_affine_fusion",
+    "expand_before_binary_op",
+    "fuse_hardswish",
+    "matmul_add_to_gemm",
+    "transpose_a_matmul_add_to_gemm",
+    "transpose_b_matmul_add_to_gemm",
+    "transpose_ab_matmul_add_to_gemm",
+    "gemm_to_matmul_add",
+]
 """Rules beyond the default ones at level `full`, by their exported names without `_rule`."""
 
 STEPS = {
@@ -56,7 +63,7 @@ def rule_name(rule: onnxscript_rewriter.RewriteRule) -> str:
     """Return the exported name of a default rule, of which commuted copies exist."""
     for name in onnxscript_rules.__all__:
         if getattr(onnxscript_rules, name) is rule:
-            return name.removesuffix("_rule")
+            return str(name).removesuffix("_rule")
     first = str(next(iter(rule._target_pattern)).op)
     return {"Mul": "mul_by_1", "Add": "add_0"}.get(first, str(rule.name))
 
@@ -75,7 +82,9 @@ def without(off: Collection[str]) -> Iterator[None]:
             stack.enter_context(patch.object(onnxscript_rewriter, "_DEFAULT_REWRITE_RULES", kept))
         stack.enter_context(patch.object(onnxscript_folding.registry, "op_evaluators", left))
         if "fold" in off:
-            stack.enter_context(patch.object(onnxscript_folding._reference_evaluator, "evaluate", lambda *_, **__: None))
+            stack.enter_context(
+                patch.object(onnxscript_folding._reference_evaluator, "evaluate", lambda *_, **__: None)
+            )
         for name in off:
             if name in STEPS:
                 kind = getattr(onnx_ir_passes, STEPS[name])

@@ -6,15 +6,32 @@ import onnx
 import onnxsim
 from onnxsim import onnxsim_cpp2py_export as onnxsim_native
 
-OTHERS = """
-    adjust_add set_unique_name_for_nodes replace_einsum_with_matmul adjust_slice_and_matmul
-    defuse_matmul_integer_to_float dilated_conv_to_taps explicit_auto_pad explicit_conv_padding
-    fuse_matmul_add_bias_into_gemm_batched fuse_matmul_into_conv fuse_reduce_sum_into_conv
-    gemm_transA_to_transpose maxpool_rowmajor_when_indices_unused neg_to_mul pow2_to_mul
-    rewrite_deform_conv_to_gather rewrite_gatherelements_to_gather rewrite_gathernd_to_gather
-    rewrite_gather_over_concat rewrite_gridsample_to_gather rewrite_implicit_broadcast
-    rewrite_scatterelements_to_scatternd rewrite_tensor_scatter_to_scatter_elements split_large_gather
-""".split()
+OTHERS = [
+    "adjust_add",
+    "set_unique_name_for_nodes",
+    "replace_einsum_with_matmul",
+    "adjust_slice_and_matmul",
+    "defuse_matmul_integer_to_float",
+    "dilated_conv_to_taps",
+    "explicit_auto_pad",
+    "explicit_conv_padding",
+    "fuse_matmul_add_bias_into_gemm_batched",
+    "fuse_matmul_into_conv",
+    "fuse_reduce_sum_into_conv",
+    "gemm_transA_to_transpose",
+    "maxpool_rowmajor_when_indices_unused",
+    "neg_to_mul",
+    "pow2_to_mul",
+    "rewrite_deform_conv_to_gather",
+    "rewrite_gatherelements_to_gather",
+    "rewrite_gathernd_to_gather",
+    "rewrite_gather_over_concat",
+    "rewrite_gridsample_to_gather",
+    "rewrite_implicit_broadcast",
+    "rewrite_scatterelements_to_scatternd",
+    "rewrite_tensor_scatter_to_scatter_elements",
+    "split_large_gather",
+]
 """Passes beyond the default ones at level `full`."""
 
 

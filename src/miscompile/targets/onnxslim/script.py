@@ -3,6 +3,4 @@
 from miscompile.targets.onnxslim.about import ABOUT
 from miscompile.targets.optimisers.description import script_lines
 
-SCRIPT = script_lines(
-    ABOUT, '"onnxslim", onnxslim.__version__', imports=("import onnxslim",), drops_inputs=True
-)
+SCRIPT = script_lines(ABOUT, '"onnxslim", onnxslim.__version__', imports=("import onnxslim",), drops_inputs=True)

@@ -29,10 +29,12 @@ def run(level, off=()):
     found = [[None if value is None else seen(*value) for value in result] for result in words]
 {% else %}
     found = [run_arrays(session, names, feed) for feed in fed]
-    print(f"level {level}: onnx's reference evaluator", second_opinion(payload, {{ "evaluated" if types else "fed" }}[0], found[0]))
+    given = {{ "evaluated" if types else "fed" }}[0]
+    print(f"level {level}: onnx's reference evaluator", second_opinion(payload, given, found[0]))
 {% endif %}
 {% else %}
-    found = [[{{ "plain(value)" if exotic else "value" }} for value in evaluate(payload, feed)] for feed in {{ "evaluated" if types else "fed" }}]
+    given = {{ "evaluated" if types else "fed" }}
+    found = [[{{ "plain(value)" if exotic else "value" }} for value in evaluate(payload, feed)] for feed in given]
 {% endif %}
     for feed, result in zip(fed, found):
         sizes = {name: np.shape(array) for name, array in (*feed.items(), *zip(names, result)) if array is not None}
@@ -56,6 +58,9 @@ def plain(value):
 '''
 
 
+MASKS = ((r"\(op_type:(\w+), node name: [^)]*\)", r"(op_type:\1)"),)
+"""The checker names the node at fault only if it has a name."""
+
 OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or reference (onnx's evaluator)"}
 """The options that every optimiser has."""
 
@@ -75,6 +80,7 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "functions": True,
         "executors": ("onnxruntime", "reference"),
         "options": OPTIONS,
+        "masks": MASKS,
         "extra": name,
     }
     return About(**{"name": name, "title": title, "passes": tuple(passes), **given, **more})

@@ -5,6 +5,7 @@ ONNX Runtime executes the model without optimisations of its own. onnx's referen
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import onnx
@@ -41,8 +42,14 @@ def require_interface(before: onnx.ModelProto, after: onnx.ModelProto, drops_inp
         ("outputs", declared(before.graph.output), declared(after.graph.output)),
     ):
         kept = {name: code for name, code in old.items() if name in new} if kind == "inputs" and drops_inputs else old
-        if list(new.items()) != list(kept.items()):
-            raise BrokenModelError(f"the {kind} have changed: {sorted(old.items())} became {sorted(new.items())}")
+        for wanted, found in zip_longest(kept.items(), new.items()):
+            if wanted != found:
+                raise BrokenModelError(f"the {kind} have changed: {spelt(found)} instead of {spelt(wanted)}")
+
+
+def spelt(value: tuple[str, int] | None) -> str:
+    """Return the name and the number of the element type of an input or output, in a form that reports can mask."""
+    return "nothing" if value is None else f"'{value[0]}' of type {value[1]}"
 
 
 def fed(model: onnx.ModelProto) -> dict[str, int]:
@@ -60,7 +67,7 @@ def require_valid(before: bytes, after: bytes) -> None:
     """Raise BrokenModelError when onnx's checker refuses the model `after`, but not `before`."""
     try:
         onnx.checker.check_model(after, full_check=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the checker raises its own classes, and others for broken models
         try:
             onnx.checker.check_model(before, full_check=True)
         except Exception:  # noqa: BLE001 - the checker refuses the original too, for whatever reason
@@ -125,7 +132,10 @@ def second_opinion(model: bytes, feed: Mapping[str, Array], found: Sequence[Arra
         others = evaluate(model, feed)
     except Exception as error:  # noqa: BLE001 - the evaluator raises anything for what it does not implement
         return f"cannot execute it ({type(error).__name__})"
-    same = all(np.array_equal(np.asarray(one), np.asarray(other)) or close(one, other) for one, other in zip(found, others))
+    same = all(
+        np.array_equal(np.asarray(one), np.asarray(other)) or close(one, other)
+        for one, other in zip(found, others, strict=True)
+    )
     return "computes the same" if same else "computes other values"
 
 

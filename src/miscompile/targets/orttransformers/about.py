@@ -30,5 +30,6 @@ ABOUT: About = optimiser(
     FUSIONS,
     distributions=("onnxruntime", "onnx", "sympy"),
     options={**OPTIONS, "model": "the type of model: bert (default), gpt2, t5, vit, swin, clip, unet, vae, ..."},
+    extra="optimisers",
     switches="the attributes enable_... of FusionOptions; other steps always run",
 )

@@ -8,5 +8,6 @@ ABOUT: About = optimiser(
     "QuantPreProcess",
     ("symbolic_shape", "optimization", "onnx_shape"),
     distributions=("onnxruntime", "onnx", "sympy"),
+    extra="optimisers",
     switches="the arguments skip_symbolic_shape, skip_optimization and skip_onnx_shape of quant_pre_process",
 )

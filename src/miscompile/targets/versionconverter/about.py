@@ -10,5 +10,6 @@ ABOUT: About = optimiser(
     levels=("off", "there", "full"),
     distributions=("onnx", "onnxruntime"),
     options={**OPTIONS, "to": "the operator set that models are converted to; default 25"},
+    extra="optimisers",
     switches="none: an adapter for each operator and version runs or does not",
 )

@@ -1,6 +1,7 @@
 """Calls of onnx's version converter; standalone scripts contain the functions that they need."""
 
 from collections.abc import Collection
+from contextlib import suppress
 
 import onnx
 from onnx import version_converter
@@ -15,9 +16,7 @@ def converted(before: bytes, level: str, off: Collection[str], to: int = DEFAULT
     own = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     there = version_converter.convert_version(model, to)
     if level == "full":
-        try:
+        with suppress(Exception):  # many operators have no way back, which is said in many ways
             there = version_converter.convert_version(there, own)
-        except Exception:  # noqa: BLE001 - many operators have no way back, which is said in many ways
-            pass
     result: bytes = there.SerializeToString()
     return result
