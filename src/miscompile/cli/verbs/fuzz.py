@@ -21,7 +21,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Campaign, Store, holds_campaign
 from miscompile.producers.kinds import PRODUCERS
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import parse_target, quick_targets
 
 LONG = 1800.0
 """Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
@@ -88,7 +88,8 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
 @click.option(
     "--preset",
     type=click.Choice(sorted(PRESETS)),
-    help="Generate and check as that published system does. OPERA's is `miscompile migrate --preset opera`.",
+    help="Generate and check as that published system does (OPERA's is `miscompile migrate --preset opera`); voters:"
+    " compare the quick runtimes that are installed with each other, if no TARGET is named.",
 )
 @click.option(
     "--producer",
@@ -124,6 +125,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
+      miscompile fuzz --preset voters                     the quick runtimes that are installed, by majority
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
@@ -187,6 +189,9 @@ def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
     """
     path: Path | None = given.pop("plan")
     given["targets"] = given["targets"] or (ctx.default_map or {}).get("targets", ())
+    preset = PRESETS.get(given["preset"] or "")
+    if not given["targets"] and preset is not None and preset.together:
+        given["targets"] = quick_targets()
     if not given["targets"] and path is not None:
         raise UsageError(f'{path}: targets is missing, as in targets = ["onnxruntime"]')
     if not given["targets"]:
