@@ -150,12 +150,14 @@ def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
 class Preset:
     """The choices of a preset: specs of producers (none: the default ones), and names of checks (none: the default).
 
-    `help` is a line for people.
+    `help` is a line for people. With `together`, the quick targets that are installed are compared with each other if
+    the user names no target.
     """
 
     producers: tuple[str, ...]
     checks: tuple[str, ...]
     help: str
+    together: bool = False
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -172,6 +174,9 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "oatest": Preset(
         ("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does, and those of --patterns"
+    ),
+    "voters": Preset(
+        (), ("levels",), "the quick runtimes that are installed against each other, none against itself", together=True
     ),
 }
 """By name, as `--preset` takes them."""

@@ -180,6 +180,19 @@ def compiler_of(face: About) -> str | None:
     return next((name for name in face.distributions if name not in ALWAYS), None)
 
 
+def quick_targets() -> tuple[str, ...]:
+    """Return the quick targets (`About.quick`) whose packages are installed, which a campaign of voters compares.
+
+    Raises UsageError when fewer than two are installed, because one result proves nothing.
+    """
+    quick = sorted((face for face in faces() if face.quick), key=lambda face: face.name != DEFAULT_TARGET)
+    found = tuple(face.name for face in quick if all(installed(one) is not None for one in face.distributions))
+    if len(found) < 2:
+        extras = ",".join(face.extra for face in quick if face.extra)
+        raise UsageError(f"voters need two quick targets; run `pip install 'miscompile[{extras}]'`")
+    return found
+
+
 @lru_cache(256)
 def _split(text: str) -> tuple[str, str | None, str]:
     """Return name, version and options of a target spec: `name==1.2{a=b}` gives `name`, `1.2` and `{a=b}`.

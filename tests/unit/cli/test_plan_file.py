@@ -8,9 +8,12 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from miscompile.base.errors import UsageError
 from miscompile.cli.main import program
 from miscompile.cli.plan_file import plan_text, read_plan
+from miscompile.cli.verbs import fuzz
 from miscompile.engine import coordinator
+from miscompile.engine.arms import DIFFERENTIAL, arms_of
 from miscompile.engine.plan import Plan
 
 GOOD = """\
@@ -145,3 +148,18 @@ def test_printed_plans_are_toml(tmp_path_factory: pytest.TempPathFactory, values
     read = read_plan(path)
     assert read.values == values
     assert [read.lines[key] for key in values] == list(range(1, len(values) + 1))
+
+
+def test_voters_are_the_quick_targets_unless_targets_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plans: list[Plan] = []
+
+    def record(plan: Plan, listeners: object) -> None:
+        plans.append(plan)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(fuzz, "quick_targets", lambda: ("onnxruntime", "reference"))
+    monkeypatch.setattr(coordinator, "fuzz", record)
+    for words in ((), ("toy", "onnxruntime")):
+        call("fuzz", *words, "--preset", "voters", "--out", tmp_path / "out")
+    assert [plan.targets for plan in plans] == [("onnxruntime", "reference"), ("toy", "onnxruntime")]
+    assert all(arm.kind == DIFFERENTIAL for plan in plans for arm in arms_of(plan))

@@ -21,7 +21,7 @@ from miscompile.oracles.registry import PerCaseOracle
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import transform_of
 
-ORT, TOY, TVM = (parse_target(name).about for name in ("onnxruntime", "toy", "tvm"))
+ORT, TOY, TVM, TRACT = (parse_target(name).about for name in ("onnxruntime", "toy", "tvm", "tract"))
 
 
 def test_a_plain_campaign_compares_levels() -> None:
@@ -38,6 +38,15 @@ def test_all_is_what_the_target_is_able_to() -> None:
     assert "sequences" in chosen(("all",), [TVM])
     assert chosen(("all",), [ORT, TOY]) == ("levels",)
     assert "device" not in CHECKS.keys() & chosen(("all",), [ORT])
+
+
+def test_a_target_without_an_unoptimised_build_is_not_compared_with_itself() -> None:
+    found = chosen(("all",), [TRACT])
+    assert "levels" not in found
+    assert {"resist", "exact", "equivalence"} <= set(found)
+    assert chosen(("levels",), [ORT, TRACT]) == ("levels",)
+    with pytest.raises(UsageError, match="has no unoptimised build; name further targets"):
+        chosen((), [TRACT])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from miscompile.targets.registry import about, parse_target
 
 def test_compilers_with_their_own_reader_are_front_ends_of_onnx() -> None:
     onnx = {front.target for front in all_front_ends() if front.library == "onnx"}
-    assert onnx == {"onnxruntime", "openvino", "tvm", "iree", "tinygrad"}
+    assert onnx == {"onnxruntime", "onnxruntime_openvino", "openvino", "tvm", "iree", "tinygrad", "tract", "mnn"}
     assert "toy" not in compilers()
 
 

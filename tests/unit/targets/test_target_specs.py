@@ -124,3 +124,12 @@ def test_entries_that_match_apply_together() -> None:
 def test_a_malformed_file_is_named(text: str) -> None:
     with pytest.raises(SpecError, match=r"environment.toml of toy is malformed"):
         parse_pins(text, "toy")
+
+
+def test_the_quick_targets_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    present = {"onnxruntime": "1.32.0", "tract": "0.23.9", "tinygrad": "0.14"}
+    monkeypatch.setattr(registry, "installed", present.get)
+    assert registry.quick_targets() == ("onnxruntime", "tract")
+    del present["tract"]
+    with pytest.raises(UsageError, match=r"miscompile\[mnn,tract\]"):
+        registry.quick_targets()

@@ -22,7 +22,7 @@ from miscompile.engine.seeds import OWN
 from miscompile.findings.store import Campaign, Store, holds_campaign
 from miscompile.harvest.models.cache import chosen
 from miscompile.producers.kinds import PRODUCERS
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import parse_target, quick_targets
 
 NO_CORPUS = "none"
 """The value of --corpus that leaves the corpus out."""
@@ -99,7 +99,8 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
 @click.option(
     "--preset",
     type=click.Choice(sorted(PRESETS)),
-    help="Generate and check as that published system does. OPERA's is `miscompile migrate --preset opera`.",
+    help="Generate and check as that published system does (OPERA's is `miscompile migrate --preset opera`); voters:"
+    " compare the quick runtimes that are installed with each other, if no TARGET is named.",
 )
 @click.option(
     "--producer",
@@ -135,6 +136,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
+      miscompile fuzz --preset voters                     the quick runtimes that are installed, by majority
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --corpus silero-vad     slices of the real models in that package
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
@@ -199,6 +201,9 @@ def checked_plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
     """
     path: Path | None = given.pop("plan")
     given["targets"] = given["targets"] or (ctx.default_map or {}).get("targets", ())
+    preset = PRESETS.get(given["preset"] or "")
+    if not given["targets"] and preset is not None and preset.together:
+        given["targets"] = quick_targets()
     if not given["targets"] and path is not None:
         raise UsageError(f'{path}: targets is missing, as in targets = ["onnxruntime"]')
     if not given["targets"]:

@@ -9,7 +9,7 @@ ABOUT = About(
     levels=("off", "full"),
     adapter="miscompile.targets.mnn.adapter:MnnAdapter",
     script="miscompile.targets.mnn.script:SCRIPT",
-    distributions=("MNN", "onnx"),
+    distributions=("MNN",),
     max_opset=18,
     max_ir_version=10,
     extra="mnn",
@@ -19,7 +19,7 @@ ABOUT = About(
         "int64": "int32", "float64": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16",
         "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
     },
-    switches="the converter always optimises; level off leaves out that products become convolutions, which is the only "
+    switches="the converter always optimises; at level off products do not become convolutions, which is the only "
     "rewriting of inference models with a switch",
 )  # fmt: skip
 """MNN stores 64-bit integers in 32 bits and booleans in int32 by design, and computes bytes as int32."""

@@ -72,9 +72,11 @@ def heard(call: Callable[[], object]) -> tuple[object, str]:
 def evaluate(loaded: Mnn, feed: Mapping[str, NDArray[np.generic]]) -> list[NDArray[np.generic]]:
     """Run on one feed; return the outputs in the order of the model.
 
-    Raises TypeError for an element type that MNN's inputs lack.
+    Raises TypeError for an element type that MNN's inputs lack, RuntimeError when outputs are missing.
     """
     results = loaded.module.forward([to_var(feed[name]) for name in loaded.inputs])
+    if len(results) != len(loaded.kinds):
+        raise RuntimeError(f"MNN returns {len(results)} of {len(loaded.kinds)} outputs")
     return [from_var(value, kind) for value, kind in zip(results, loaded.kinds, strict=True)]
 
 

@@ -107,6 +107,7 @@ ABOUT = About(
     distributions=("onnxruntime",),
     other_builds={"onnxruntime": ("onnxruntime-gpu",)},
     second_implementation=1,
+    quick=True,
     max_opset=26,
     max_ir_version=13,
     dynamic=True,

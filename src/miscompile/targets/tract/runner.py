@@ -8,7 +8,15 @@ import numpy as np
 import tract
 from numpy.typing import NDArray
 
-FED = frozenset("bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64".split())
+FED = frozenset(
+    {
+        "bool",
+        *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+        "float16",
+        "float32",
+        "float64",
+    }
+)
 """Element types of tract's tensors, by their names in numpy."""
 
 

@@ -11,6 +11,7 @@ def run(level, off=()):
 
 SCRIPT = ScriptLines(
     sources=("miscompile.targets.tract.runner",),
+    setup=("import os", "", 'os.environ.update(RUST_BACKTRACE="0", RUST_LIB_BACKTRACE="0")', ""),
     levels={"off": '"off"', "full": '"full"'},
     run=_RUN,
     versions='"tract", tract.version()',

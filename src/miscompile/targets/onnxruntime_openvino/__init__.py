@@ -1,0 +1,1 @@
+"""ONNX Runtime's OpenVINO provider as a target."""

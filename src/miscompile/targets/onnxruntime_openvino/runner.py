@@ -1,0 +1,57 @@
+"""Build and execution of a model by ONNX Runtime with OpenVINO's provider; standalone scripts contain these
+functions."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+PROVIDER = "OpenVINOExecutionProvider"
+
+GRAPH = {
+    "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "full": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+"""The optimisations of ONNX Runtime itself at each level."""
+
+
+def start(model: bytes, level: str, threads: int = 1) -> ort.InferenceSession:
+    """Return a session; without the provider at level off. Raises RuntimeError when the provider does not load."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = GRAPH[level]
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if level == "off":
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            # By default the plugin computes in bfloat16 where the processor can.
+            json.dump({"CPU": {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": str(threads)}}, file)
+        given = {"device_type": "CPU", "load_config": path}
+        session = ort.InferenceSession(
+            model, options, providers=[PROVIDER, "CPUExecutionProvider"], provider_options=[given, {}]
+        )
+    if PROVIDER not in session.get_providers():
+        raise RuntimeError(f"{PROVIDER} did not load")
+    return session
+
+
+def evaluate(
+    session: ort.InferenceSession, feed: Mapping[str, NDArray[np.generic]]
+) -> list[NDArray[np.generic] | None]:
+    """Run on one feed; return the outputs in the order of the model.
+
+    Raises TypeError for an element type that numpy lacks.
+    """
+    for array in feed.values():
+        if array.dtype.name not in np.sctypeDict:
+            raise TypeError(f"elements of {array.dtype.name} cannot be fed")
+    found: list[NDArray[np.generic] | None] = session.run(None, dict(feed))
+    return found
