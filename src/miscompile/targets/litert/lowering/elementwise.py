@@ -126,7 +126,9 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def last_axis(code: str, options: str, x: Any, axis: int, **fields: Any) -> Any:
     """Return the result of an operator that works along the last axis, applied along another one."""
     rank = len(x.shape)
-    axis %= max(rank, 1)
+    if rank == 0:
+        raise NotImplementedError(f"{code} of a single number has no lowering")
+    axis %= rank
     perm = [i for i in range(rank) if i != axis] + [axis]
     inner = x if axis == rank - 1 else permuted(x, perm)
     y = same(code, inner, REAL, options=options, **fields)

@@ -98,9 +98,10 @@ def slices(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) 
     for i, (start, stop) in enumerate(zip(starts, ends, strict=True)):
         axis, step = axes[i] % rank if axes else i, steps[i] if steps else 1
         span = range(*slice(start, stop, step).indices(x.shape[axis]))
-        begin[axis], end[axis], stride[axis], shape[axis] = span.start, span.stop, step, len(span)
-    step_limit = 2**31 - 1
-    stride = [max(min(step, step_limit), -step_limit) for step in stride]
+        span = span if len(span) else range(0)  # a start before the first element would count from the back
+        begin[axis], end[axis], stride[axis], shape[axis] = span.start, span.stop, span.step, len(span)
+    most = 2**31 - 1
+    stride = [max(min(step, most), -most) for step in stride]
     mask = sum(1 << axis for axis in range(rank) if end[axis] < 0)
     operands = [only(x, *ANY), tensor(begin, "int32"), tensor(end, "int32"), tensor(stride, "int32")]
     return emit("STRIDED_SLICE", operands, shape, x.dtype, "StridedSliceOptions", endMask=mask)
