@@ -1,13 +1,15 @@
 """Slices of large models get smaller sizes that still agree, and stay as they are where none does."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 from block_models import Writer
 from onnx import TensorProto, helper, numpy_helper
 
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.graph.read import read
+from miscompile.graph.typing import static_types
 from miscompile.ops.seed import Seed
 from miscompile.producers.slices.observation import ran
 from miscompile.producers.slices.scaling import ROOM, filled, is_large, scaled
@@ -19,8 +21,16 @@ def convolutions(side: int = 56, channels: int = 64) -> Seed:
     deep = w.node("Conv", "x", w.weight(channels, 1, 3, 3), w.weight(channels), pads=[1, 1, 1, 1], group=channels)
     wide = w.node("Relu", w.node("Conv", deep, w.weight(2 * channels, channels, 1, 1)))
     out = w.node("Concat", wide, deep, axis=1)
-    model = w.model({"x": (1, channels, side, side)}, out, rank=4)
-    return Seed("net/1", model.graph, model.opset)
+    return seed_of(w.model({"x": (1, channels, side, side)}, out, rank=4))
+
+
+def seed_of(model: Model) -> Seed:
+    """The whole model as a slice, with the types of all values."""
+    types = static_types(model)
+    outputs = tuple(ValueInfo(info.name, types[info.name]) for info in model.graph.outputs)
+    made = {name for node in model.graph.nodes for name in node.outputs} - {info.name for info in outputs}
+    inner = {name: types[name] for name in made}
+    return Seed("net/1", replace(model.graph, outputs=outputs, types=inner), model.opset)
 
 
 def test_all_sizes_shrink_together() -> None:
@@ -47,7 +57,7 @@ def test_a_slice_that_no_size_fits_stays() -> None:
     w = Writer(5)
     flat = w.node("Reshape", "x", w.constant(np.array([1, 64, 56 * 56], np.int64)))
     model = w.model({"x": (1, 64, 56, 56)}, w.node("Transpose", w.node("Relu", flat), perm=[0, 2, 1]), rank=3)
-    seed = Seed("net/1", model.graph, model.opset)
+    seed = seed_of(model)
     assert is_large(seed)
     assert scaled([seed], random.Random(0), 600) == [seed]
 
