@@ -171,6 +171,8 @@ def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> V
     if isinstance(reference, Defect):
         return Inconclusive(ADAPTER)
     if runs[0].case.recipe.get("unproven") and isinstance(reference, Raised):
+        if isinstance(other, Crashed | TimedOut):
+            return bad_build(runs[1], None, other)
         return Inconclusive("the inputs may not suit the model")
     return bad_build(runs[0], runs[1] if isinstance(other, Values) else None, reference)
 

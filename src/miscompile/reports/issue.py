@@ -271,10 +271,10 @@ def _found(stored: Stored) -> str:
         text += f", seed {recipe['seed']}"
     if facts.get("found_as"):
         text += f", in another form of the program (`{facts['found_as']}`)"
-    return f"{text}.{_cut_from(recipe.get('from'))}"
+    return f"{text}.{seed_sentence(recipe.get('from'))}"
 
 
-def _cut_from(origin: Mapping[str, Any] | None) -> str:
+def seed_sentence(origin: Mapping[str, Any] | None) -> str:
     """Return a sentence on the model that the program began from, if it began from a slice of one."""
     if not origin:
         return ""

@@ -84,7 +84,7 @@ def test_seeds_travel_with_the_plan(tmp_path: Path) -> None:
 
 def test_only_campaigns_with_models_want_seeds() -> None:
     assert not wants_seeds(Plan("toy"))
-    assert not wants_seeds(Plan("toy", model="m.onnx"))
+    assert wants_seeds(Plan("toy", model="m.onnx"))  # for the inputs that the model runs with
     assert not wants_seeds(Plan("toy", slices=True))
     assert wants_seeds(Plan("toy", model="m.onnx", slices=True))
     assert wants_seeds(Plan("toy", seed_models="models"))

@@ -94,6 +94,14 @@ def test_every_combination_of_outcomes(reference: str, other: str) -> None:
         assert verdict.evidence.message
 
 
+def test_an_error_on_inputs_that_may_not_suit_the_model_is_no_finding() -> None:
+    item = replace(case(), recipe={"unproven": True})
+    raised = OUTCOMES["raised"]
+    assert said(judge(raised, raised, item=item)) == "the inputs may not suit the model"
+    assert said(judge(raised, OUTCOMES["crashed"], item=item)) == "death/full/-"
+    assert said(judge(GOOD, raised, item=item)) == "exception/full/off"
+
+
 def test_the_table_has_every_kind_of_outcome() -> None:
     assert {status_of(outcome) for outcome in OUTCOMES.values()} == set(OUTCOMES)
     assert set(TABLE) == set(OUTCOMES)

@@ -154,7 +154,7 @@ def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
 def _is_here(name: str) -> bool:
     """Tell whether a target is a compiler that is installed beside this tool and takes ONNX models."""
     face = about(name)
-    return "onnx" in face.kinds and bool(face.distributions) and all(map(installed, face.distributions))
+    return face.role == "compiler" and "onnx" in face.kinds and all(map(installed, face.distributions))
 
 
 def _on_one(options: Plan) -> TargetResult:

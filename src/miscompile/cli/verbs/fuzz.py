@@ -159,6 +159,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
     ray, ray_python = given["ray"], given["ray_python"]
+    if ray is not None and "corpus" not in words:
+        given["corpus"] = (NO_CORPUS,)  # other machines have their own corpus, or none
     if ray is not None:
         given["workers"] = _lanes_on_ray(given["tests"], given["workers"])
     elif ray_python is not None:
