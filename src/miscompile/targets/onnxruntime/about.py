@@ -108,6 +108,7 @@ ABOUT = About(
     other_builds={"onnxruntime": ("onnxruntime-gpu",)},
     second_implementation=1,
     max_opset=26,
+    ci_tests=6000,
     max_ir_version=13,
     dynamic=True,
     functions=True,
