@@ -53,7 +53,7 @@ def models(
             nodes=size, spread=0.0, ops=tuple(ops), dtypes=tuple(dtypes), opsets=chosen, max_rank=max_rank,
             max_dim=max_dim, max_elements=256, guidance="off", variants=1,
         )  # fmt: skip
-        # A new producer for each example, because one remembers what it has made, and an example must not depend on others.
+        # A producer remembers what it has made, and an example must not depend on others, so each has its own.
         return onnx.load_from_string(Strict(options, _open()).propose(choices).program.payload)
 
     sizes = st.integers(1, max_nodes)

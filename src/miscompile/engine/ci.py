@@ -57,7 +57,7 @@ def run(plan: Plan, shard: Shard, baseline: Iterable[LedgerEntry], listeners: Se
     """
     lanes = plan.workers * shard.count
     if plan.tests is None or plan.tests < lanes:
-        raise UsageError(f"--tests {plan.tests}: {shard.count} shards of {plan.workers} lanes need {lanes} tests or more")
+        raise UsageError(f"--tests {plan.tests}: {shard.count} shards of {plan.workers} lanes need at least {lanes}")
     with Ledger.open(plan.ledger_file) as ledger:
         ledger.merge(baseline)
     fuzz(plan, listeners, Portion(1, (shard.number - 1) * plan.workers, lanes, None))

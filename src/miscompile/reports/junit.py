@@ -35,7 +35,7 @@ def junit_text(result: CiResult) -> str:
     for finding in result.findings:
         _add(suite, result, finding)
     Xml.indent(suites)
-    return Xml.tostring(suites, "unicode", xml_declaration=False).join(['<?xml version="1.0" encoding="utf-8"?>\n', "\n"])
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{Xml.tostring(suites, "unicode")}\n'
 
 
 def _case(suite: Xml.Element, result: CiResult, name: str, seconds: float = 0.0) -> Xml.Element:

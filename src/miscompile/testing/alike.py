@@ -120,5 +120,3 @@ def _path_of(model: "str | os.PathLike[str] | bytes | onnx.ModelProto", folder: 
     path = folder / "model.onnx"
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
     return path
-
-

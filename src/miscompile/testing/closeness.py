@@ -60,7 +60,8 @@ def _differs(want: Array, have: Array, moved: Sequence[Array]) -> str:
     if not bad.any():
         return ""
     where = tuple(map(int, np.argwhere(bad)[0]))
-    return f"{int(bad.sum()):,} of {want.size:,} elements differ; at {list(where)} it is {have[where]}, expected {want[where]}"
+    told = f"{int(bad.sum()):,} of {want.size:,} elements differ"
+    return f"{told}; at {list(where)} it is {have[where]}, expected {want[where]}"
 
 
 def _moved(inputs: Sequence[Array], rng: np.random.Generator) -> list[Array]:

@@ -17,8 +17,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, for `--strict-markers` and `pytest --markers`."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(model, targets=(), budget=20, *, inputs=(), seed=0, limit_seconds=30.0): before the test's body, assert"
-        " that the model computes the same compiled and uncompiled; the arguments are those of"
+        f"{MARK}(model, targets=(), budget=20, *, inputs=(), seed=0, limit_seconds=30.0): before the test's body,"
+        " assert that the model computes the same compiled and uncompiled; the arguments are those of"
         " miscompile.testing.alike.assert_compiles_alike",
     )
 

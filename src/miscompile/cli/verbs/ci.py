@@ -35,29 +35,78 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("ci", short_help="A bounded, repeatable run for CI, against a baseline of known bugs.")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--baseline", type=_FILE, metavar="FILE",
-              help="A ledger as TOML, as `miscompile bugs export` writes it: its bugs do not fail the run.")
-@click.option("--update-baseline", "update", is_flag=True,
-              help="Add the new bugs to the baseline, and make it if there is none. Exit code 0 then.")
-@click.option("--tests", type=click.IntRange(min=1), metavar="N",
-              help="Tests of the whole run. [default: what takes less than a minute, for each compiler]")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N",
-              help="Another seed makes other tests.")
+@click.option(
+    "--baseline",
+    type=_FILE,
+    metavar="FILE",
+    help="A ledger as TOML, as `miscompile bugs export` writes it: its bugs do not fail the run.",
+)
+@click.option(
+    "--update-baseline",
+    "update",
+    is_flag=True,
+    help="Add the new bugs to the baseline, and make it if there is none. Exit code 0 then.",
+)
+@click.option(
+    "--tests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tests of the whole run. [default: what takes less than a minute, for each compiler]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Another seed makes other tests.",
+)
 @click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N, for N parallel jobs.")
-@click.option("--workers", type=click.IntRange(1, 1024), default=LANES, show_default=True, metavar="N",
-              help="Lanes of a job. Another number makes other tests.")
-@click.option("--check", "checks", callback=values.names, metavar="NAMES",
-              help=f"What to check: {', '.join(CHECKS)}, or all. [default: all]")
-@click.option("--triage-time", "triage_seconds", default="30s", show_default=True, metavar="TIME",
-              callback=values.duration, help="Reduce new findings for at most this long after the tests.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for the findings. [default: miscompile-out, or the next free miscompile-out-2, ...]")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    default=LANES,
+    show_default=True,
+    metavar="N",
+    help="Lanes of a job. Another number makes other tests.",
+)
+@click.option(
+    "--check",
+    "checks",
+    callback=values.names,
+    metavar="NAMES",
+    help=f"What to check: {', '.join(CHECKS)}, or all. [default: all]",
+)
+@click.option(
+    "--triage-time",
+    "triage_seconds",
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    callback=values.duration,
+    help="Reduce new findings for at most this long after the tests.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the findings. [default: miscompile-out, or the next free miscompile-out-2, ...]",
+)
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF 2.1.0, for code scanning.")
-@click.option("--github/--no-github", default=None,
-              help="Print annotations for GitHub Actions. [default: if GITHUB_ACTIONS is set]")
-@click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-              metavar="SECONDS", help="A single run that takes longer is a hang.")
+@click.option(
+    "--github/--no-github",
+    default=None,
+    help="Print annotations for GitHub Actions. [default: if GITHUB_ACTIONS is set]",
+)
+@click.option(
+    "--limit-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A single run that takes longer is a hang.",
+)
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own when it is not here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 def command(
