@@ -10,8 +10,9 @@ Hypothesis is no dependency of the package: this module needs it installed.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import onnx
 from hypothesis import strategies as st
@@ -21,6 +22,11 @@ from miscompile.producers.options import OPSETS, GeneratorOptions
 from miscompile.producers.strict import Strict
 
 MOST_NODES = 8
+
+_RICH: Mapping[str, Any] = {}
+_PLAIN: Mapping[str, Any] = {"motifs": 0.0, "noops": 0.0, "control": 0.0, "inner_outputs": 0.0}
+"""Options with and without patterns of several operators. The generator plants one where a random number is small, so
+that the smallest choices would make large models; a plain model is the smaller choice."""
 
 
 def models(
@@ -48,16 +54,17 @@ def models(
     newest = onnx.defs.onnx_opset_version()
     chosen = tuple(opsets) or tuple(opset for opset in OPSETS if opset <= newest)
 
-    def model(size: int, choices: random.Random) -> onnx.ModelProto:
+    def model(size: int, rich: bool, choices: random.Random) -> onnx.ModelProto:
+        usual = _RICH if rich else _PLAIN
         options = GeneratorOptions(
             nodes=size, spread=0.0, ops=tuple(ops), dtypes=tuple(dtypes), opsets=chosen, max_rank=max_rank,
-            max_dim=max_dim, max_elements=256, guidance="off", variants=1,
+            max_dim=max_dim, max_elements=256, guidance="off",
+            variants=1, **usual,
         )  # fmt: skip
         # A producer remembers what it has made, and an example must not depend on others, so each has its own.
         return onnx.load_from_string(Strict(options, _open()).propose(choices).program.payload)
 
-    sizes = st.integers(1, max_nodes)
-    return st.builds(model, sizes, st.randoms(use_true_random=False, note_method_calls=False))
+    return st.builds(model, st.integers(1, max_nodes), st.booleans(), st.randoms(use_true_random=False, note_method_calls=False))
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ def a_model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
 
 
 RIGHT = a_model(helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"]))
-WRONG = a_model(helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"]))
+SUB = a_model(helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Sub", ["x", "a"], ["y"]))
 
 
 def test_a_sound_compiler_passes(tmp_path: Path) -> None:
@@ -29,6 +29,12 @@ def test_a_sound_compiler_passes(tmp_path: Path) -> None:
     onnx.save(RIGHT, path)
     for model in (RIGHT, RIGHT.SerializeToString(), path, str(path)):
         assert_compiles_alike(model, "toy", budget=2)
+
+
+def test_a_wrong_pass_is_named() -> None:
+    assert_compiles_alike(SUB, "toy", budget=2)
+    with pytest.raises(AssertionError, match="OperandOrdering"):
+        assert_compiles_alike(SUB, "toy{bugs=sub_commutes}", budget=4)
 
 
 def test_a_model_that_the_compiler_does_not_take_is_no_pass() -> None:

@@ -21,7 +21,8 @@ _RULES: Mapping[str, str] = {
 def sarif_log(result: CiResult) -> dict[str, Any]:
     """Return the log as JSON values.
 
-    The location of a finding is its script, because the fault is in no file of the repository. Known findings are
+    The identifier of the run ends with `/`, because code scanning takes what precedes the last one as the category,
+    within which one upload replaces another. The location of a finding is its script, because the fault is in no file of the repository. Known findings are
     `unchanged` and suppressed, so that code scanning does not open alerts for them.
     """
     kinds = sorted({*_RULES, *(one.kind for one in result.findings)})
@@ -34,7 +35,7 @@ def sarif_log(result: CiResult) -> dict[str, Any]:
         invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}}]
     run = {
         "tool": {"driver": driver},
-        "automationDetails": {"id": f"miscompile/{result.target}/{result.shard.replace('/', '-of-')}"},
+        "automationDetails": {"id": f"miscompile/{result.target}/{result.shard.replace('/', '-of-')}/"},
         "invocations": [invocation],
         "results": [_result(one, kinds.index(one.kind)) for one in result.findings],
         "properties": {"seed": result.seed, "tests": result.tests, "judged": result.judged, **dict(result.versions)},
