@@ -52,9 +52,6 @@ _SAVE_EVERY = 1.0
 _KEEP_EVERY = 3.0
 """Seconds between two copies of the counters outside the index, which also notice that the folder was deleted."""
 
-_LONGEST_TRIAGE = 600.0
-"""Seconds that triage may continue after the tests have ended."""
-
 _PATIENCE = 60.0
 """Seconds that lanes get to judge their submitted cases when the campaign ends."""
 
@@ -65,13 +62,13 @@ class Portion:
 
     They are the `plan.workers` lanes from number `first` of the campaign's `session`; `plan.tests` are divided among
     all its `lanes`. So a lane makes the same tests on any machine. `steered` are the bugs that are known from the
-    start.
+    start (None: those of the store and the ledger).
     """
 
     session: int
     first: int
     lanes: int
-    steered: tuple[SignedPredicate, ...] = ()
+    steered: tuple[SignedPredicate, ...] | None = ()
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = None) -> None:
@@ -184,8 +181,9 @@ class _Coordinator:
         self.known = KnownBugs(ledger, name_in_ledger(store.campaign()), releases)
         for problem in enter_findings(self.known, self.store):
             _tell(self.listeners, Notice(problem))
-        self.steered = portion.steered if portion else self._steered() if plan.steer else ()
-        self.portion = portion or Portion(self.session, 0, plan.workers, self.steered)
+        given = None if portion is None else portion.steered
+        self.steered = given if given is not None else self._steered() if plan.steer else ()
+        self.portion = portion or Portion(self.session, 0, plan.workers)
         self.division = self._division()
 
     def run(self) -> None:
@@ -221,7 +219,7 @@ class _Coordinator:
                 quota = self.plan.tests // part.lanes + (lane < self.plan.tests % part.lanes)
                 if not quota:
                     continue
-            self.lanes.start(Orders(self.plan, self.supports, lane, part.session, 0, quota, part.steered))
+            self.lanes.start(Orders(self.plan, self.supports, lane, part.session, 0, quota, self.steered))
 
     def _tell_damaged(self) -> None:
         """Name the findings whose folders could not be read, each once."""
@@ -291,7 +289,7 @@ class _Coordinator:
     def _finish_triage(self) -> None:
         """Wait for the findings in triage; those that take too long stay pending."""
         self.lanes.kill()
-        until = time.monotonic() + _LONGEST_TRIAGE
+        until = time.monotonic() + self.plan.triage_seconds
         if self.triage.open:
             _tell(self.listeners, Notice(f"reducing {self.triage.open} more findings; Ctrl-C leaves them for --resume"))
         while self.triage.open and self.triage.alive and time.monotonic() < until:

@@ -34,6 +34,7 @@ SESSION_ONLY = frozenset(
         "probe_seconds",
         "limit_disk",
         "number",
+        "triage_seconds",
     }
 )
 """Fields that each session sets anew; a resumed campaign keeps all others unless they are given again."""
@@ -57,7 +58,7 @@ class Plan:
     `ledger` is the file of the ledger of bugs (None: `ledger.db` in `out`).
     `number` is that of the campaign in the store in `out`; 0: a new one beside others.
     With `schedule`, all techniques and checks that the other options leave are arms among which the scheduler divides
-    the time; otherwise the producers have fixed shares.
+    the time; otherwise the producers have fixed shares. `triage_seconds` limits the triage after the last test.
     """
 
     target: str
@@ -96,6 +97,7 @@ class Plan:
     ledger: str | None = None
     number: int = 1
     schedule: bool = False
+    triage_seconds: float = 600.0
 
     @property
     def scheduled(self) -> bool:

@@ -133,8 +133,8 @@ def _require_small(inputs: Sequence[ValueInfo], most: int) -> None:
     if sum(sizes.values()) > most:
         name = max(sizes, key=sizes.__getitem__)
         raise ModelError(
-            f"the input '{name}' has {sizes[name]:,} bytes, and all inputs {sum(sizes.values()):,}: no worker can be fed"
-            f" more than {most:,} bytes here; make it smaller, or allow more with --limit-memory if the machine has it"
+            f"the input '{name}' has {sizes[name]:,} bytes, and all inputs {sum(sizes.values()):,}: no worker can be"
+            f" fed more than {most:,} bytes here; make it smaller, or raise --limit-memory"
         )
 
 

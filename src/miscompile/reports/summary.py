@@ -74,7 +74,7 @@ class Summary:
             tried = self.counters.get(MODEL_TESTS, 0)
             if not tried:
                 return "slices of the model were tested, and the model itself was not; give it more tests or time"
-            return f"slices of the model were tested, but none of {tried:,} tests of the model itself was judged: {told}"
+            return f"slices of the model were tested, but none of {tried:,} tests of the model itself was judged"
         return ""
 
     def announced(self) -> tuple[Record, ...]:

@@ -134,6 +134,8 @@ class About:
     shipped."""
     recycle: int | None = None
     """The number of batches after which a worker is replaced, for a compiler that leaks memory; None: the default."""
+    ci_tests: int = 400
+    """The tests of `miscompile ci` by default: what two cores do in less than a minute."""
     transforms: tuple[str, ...] = ()
     """Names of the transforms that the adapter applies, in the compiler's representation."""
     function_transforms: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ class ShardOrders:
 
     def as_json(self) -> str:
         """Print the orders in one line."""
-        steered = [bug.as_json() for bug in self.portion.steered]
+        steered = [bug.as_json() for bug in self.portion.steered or ()]
         portion = {"session": self.portion.session, "first": self.portion.first, "lanes": self.portion.lanes}
         rest = {"known": dict(self.known), "install": self.install}
         return json.dumps({"plan": self.plan.as_json(), "portion": {**portion, "steered": steered}, **rest})

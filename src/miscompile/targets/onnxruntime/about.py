@@ -109,6 +109,7 @@ ABOUT = About(
     second_implementation=1,
     quick=True,
     max_opset=26,
+    ci_tests=6000,
     max_ir_version=13,
     dynamic=True,
     functions=True,

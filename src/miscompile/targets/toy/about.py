@@ -12,6 +12,7 @@ ABOUT = About(
     script="miscompile.targets.toy.script:SCRIPT",
     distributions=("numpy", "onnx"),
     max_opset=23,
+    ci_tests=3000,
     max_ir_version=11,
     dynamic=True,
     passes=(
