@@ -19,7 +19,7 @@ NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
 
 _STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
 _LIBRARIES = ("rules", "passes", "patterns", "harvest", "migrate", "export")
-VERBS = ("targets", "support", "fuzz", "plan", "check", *_STORED, "bugs", "recheck", *_LIBRARIES)
+VERBS = ("targets", "support", "fuzz", "plan", "check", *_STORED, "serve", "bugs", "recheck", *_LIBRARIES)
 """Every verb is `miscompile.cli.verbs.<verb>:command`, or `miscompile.cli.verbs.findings:<verb>` if it takes a stored
 campaign; it is imported when it is named or listed."""
 
