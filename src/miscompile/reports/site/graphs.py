@@ -5,11 +5,14 @@ model stands below each drawing and has everything else.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from miscompile.base.errors import MiscompileError
 from miscompile.core.case import Program
+from miscompile.graph.bodies import typing_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Graph, Node, ValueType
 from miscompile.graph.read import read
@@ -68,10 +71,15 @@ def draw_program(program: Program, wrong: str = "", marks: Collection[tuple[str,
     if program.kind != "onnx":
         return None
     try:
-        graph = read(program.payload).graph
+        model = read(program.payload)
+        graph = model.graph
+        if len(graph.nodes) > MOST_NODES:
+            return None
     except MiscompileError:
         return None
-    return draw_graph(graph, wrong, marks) if len(graph.nodes) <= MOST_NODES else None
+    with suppress(MiscompileError):  # a program that is invalid on purpose has the types that it declares alone
+        graph = replace(graph, types={**typing_of(model).types, **graph.types})
+    return draw_graph(graph, wrong, marks)
 
 
 def draw_graph(graph: Graph, wrong: str = "", marks: Collection[tuple[str, str]] = ()) -> Drawing:
@@ -174,7 +182,7 @@ def _curve(route: Sequence[tuple[float, float]]) -> str:
     """Return the data of an SVG path through the points of an edge, with tangents straight down."""
     points = [(x + _MARGIN, y + _MARGIN) for x, y in route]
     parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
-    for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+    for (x, y), (to_x, to_y) in pairwise(points):
         middle = (y + to_y) / 2
         parts.append(f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} {to_x:.1f} {to_y:.1f}")
     return " ".join(parts)

@@ -18,6 +18,7 @@ LAYER_GAP = 44.0
 _SWEEPS = 8
 _POINT = 14.0
 
+
 @dataclass(frozen=True, slots=True)
 class LayeredLayout:
     """The size of a drawing, the centre of each box, and the points of each edge, from box to box."""
@@ -28,7 +29,9 @@ class LayeredLayout:
     routes: Sequence[Sequence[tuple[float, float]]]
 
 
-def layered_layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], pinned: Sequence[int] = ()) -> LayeredLayout:
+def layered_layout(
+    sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], pinned: Sequence[int] = ()
+) -> LayeredLayout:
     """Return a layout of boxes of `sizes` (width, height); the `edges` lead from a box to one with a higher number.
 
     The boxes `pinned` have no predecessors and stand right above their first user.

@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 class SiteServer(ThreadingHTTPServer):
     """Serves the site of the campaigns in `outs`; make one with `SiteServer.start`.
 
-    Requests run in threads, because a browser holds connections open that it does not use; pages are made one at a time.
+    Requests run in threads, because a browser holds connections open that it does not use. Pages are made one by one.
     """
 
     daemon_threads = True
@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "miscompile"
     sys_version = ""
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that the standard library asks for
+    def do_GET(self) -> None:
         """Answer with a page."""
         host = self.headers.get("Host", "").rpartition(":")[0]
         if host not in (LOOPBACK, "localhost"):  # a page of the web whose name was made to mean this machine
@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._answer(*self.server.page(unquote(urlsplit(self.path).path).removeprefix("/")))
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's signature
+    def log_message(self, format: str, *args: object) -> None:
         """Print nothing, because the terminal is for errors."""
 
     def _answer(self, status: HTTPStatus, text: str) -> None:

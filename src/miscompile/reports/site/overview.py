@@ -46,7 +46,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The findings of a store over its tests. `ticks` are (place, text) of the vertical axis; `last` is the last test."""
+    """The findings of a store over its tests, up to the test `last`; `ticks` are (place, text) of the vertical axis."""
 
     label: str
     curves: Sequence[Curve]

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from miscompile import __version__
 from miscompile.core.arms import arms_json
@@ -44,7 +45,7 @@ _MOST_CASES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """All that the pages show. `refresh` is the number of seconds after which a live page loads itself anew, 0: never."""
+    """All that the pages show. A live page loads itself anew after `refresh` seconds, 0: never."""
 
     stores: Sequence[Contents]
     since: Since | None = None
@@ -84,7 +85,7 @@ def support_page(site: Site) -> str:
     by_target: dict[str, list[SupportTable]] = {}
     for table in site.tables:
         by_target.setdefault(table.target.partition("==")[0], []).append(table)
-    pairs = [pair for tables in by_target.values() for pair in zip(tables, tables[1:], strict=False)]
+    pairs = [pair for tables in by_target.values() for pair in pairwise(tables)]
     changes = [(_named(one), _named(other), difference(one, other)[:_MOST_CASES]) for one, other in pairs]
     tables = [(_named(table), table) for table in site.tables]
     return _render("support", site, root="", page=SUPPORT, title="Support", tables=tables, changes=changes)
@@ -143,7 +144,12 @@ def _history(stored: Stored, contents: Contents) -> list[tuple[str, str]]:
     facts = stored.finding.facts
     recipe = stored.finding.case.recipe or (stored.original.recipe if stored.original else {})
     campaign = f"seed {recipe['seed']}" if "seed" in recipe else "an unknown seed"
-    rows = [("found", f"test {facts.get('test', '?')} of {contents.label}, session {recipe.get('session', '?')}, {campaign}")]
+    rows = [
+        (
+            "found",
+            f"test {facts.get('test', '?')} of {contents.label}, session {recipe.get('session', '?')}, {campaign}",
+        )
+    ]
     for key, name in (("arm", "technique"), ("producer", "producer")):
         if recipe.get(key):
             rows.append((name, str(recipe[key])))
@@ -192,8 +198,8 @@ def _environment() -> jinja2.Environment:
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     )
     # Both texts are files of this package. They contain no value and no end tag.
-    environment.globals.update(style=Markup(style), script_text=Markup(script), policy=policy)  # noqa: S704
-    environment.filters.update(clock=_clock, digits="{:,}".format, web=web_link)
+    environment.globals.update(style=Markup(style), script_text=Markup(script), policy=policy)
+    environment.filters.update(clock=_clock, digits="{:,}".format, web=web_link, coded=_coded)
     return environment
 
 
@@ -208,6 +214,17 @@ def _printable(value: object) -> object:
     return "".join(
         one.encode("unicode_escape").decode() if one not in "\n\t" and unicodedata.category(one) in _INVISIBLE else one
         for one in value
+    )
+
+
+def _coded(text: str) -> Markup:
+    """Return text as HTML with its parts between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a name has a backtick
+        return escape(_printable(text))
+    code = Markup("<code>{}</code>")
+    return Markup().join(
+        code.format(_printable(one)) if at % 2 else escape(_printable(one)) for at, one in enumerate(parts)
     )
 
 

@@ -35,7 +35,9 @@ class Compared:
 
 def shown_inputs(case: Case) -> list[list[Shown]]:
     """Return the inputs of each feed of a case."""
-    return [[_shown(port, value) for port, value in zip(case.program.inputs, feed, strict=False)] for feed in case.feeds]
+    return [
+        [_shown(port, value) for port, value in zip(case.program.inputs, feed, strict=False)] for feed in case.feeds
+    ]
 
 
 def compared_elements(details: Mapping[str, Any]) -> list[Compared]:
@@ -63,10 +65,7 @@ def _number(value: object) -> str:
 
 def _shown(port: Port, value: Tensor) -> Shown:
     flat = value.array.reshape(-1)[:MOST_ELEMENTS]
-    if value.dtype == "string":
-        texts = [text_of(item) for item in flat]
-    else:
-        texts = format_elements(Tensor(value.dtype, flat))
+    texts = [text_of(one) for one in flat] if value.dtype == "string" else format_elements(Tensor(value.dtype, flat))
     if value.array.dtype.kind == "c":
         texts = [f"({real}, {imaginary})" for real, imaginary in zip(texts[::2], texts[1::2], strict=True)]
     width = value.shape[-1] if value.shape and 0 < value.shape[-1] <= _COLUMNS else _COLUMNS

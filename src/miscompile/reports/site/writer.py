@@ -52,7 +52,9 @@ def page_of(site: Site, contents: Contents, entry: Entry, reader: Reader) -> str
         return finding_page(site, contents, entry, stored)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, jinja2.UndefinedError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise StoreError(f"finding {identifier} is damaged: a fact of it has another form than expected ({why})") from error
+        raise StoreError(
+            f"finding {identifier} is damaged: a fact of it has another form than expected ({why})"
+        ) from error
 
 
 def _with_pages(site: Site, contents: Contents, reader: Reader, pages: dict[str, str]) -> Contents:
