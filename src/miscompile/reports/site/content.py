@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from miscompile.base.errors import InputError, StoreError, UsageError
 from miscompile.core.activity import PassActivity
-from miscompile.findings.folder import Stored, identifiers, load, place
+from miscompile.findings.folder import FindingStatus, Stored, identifiers, load, place
 from miscompile.findings.ledger import LEDGER, Ledger
 from miscompile.findings.ledger_entry import LedgerEntry
 from miscompile.findings.store import Campaign, Record, Store, record_of
@@ -23,6 +23,10 @@ FindingGroup = Literal["new", "regressed", "known", "fixed", "unconfirmed"]
 under test, or not repeated."""
 
 GROUPS: tuple[FindingGroup, ...] = get_args(FindingGroup)
+
+_GROUP_OF: dict[FindingStatus, FindingGroup] = {
+    "pending": "new", "confirmed": "new", "unconfirmed": "unconfirmed", "known": "known", "fixed": "fixed",
+}  # fmt: skip
 
 SUPPORT = "support"
 """The folder in OUT in which the site looks for support tables, as `miscompile support --out OUT/support` writes."""
@@ -50,8 +54,7 @@ class Entry:
         """The group of the finding's status."""
         if self.record.regression:
             return "regressed"
-        status = self.record.status
-        return "new" if status in ("confirmed", "pending") else status
+        return _GROUP_OF[self.record.status]
 
 
 @dataclass(frozen=True, slots=True)

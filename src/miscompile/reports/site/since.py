@@ -74,7 +74,8 @@ def _since_state(stores: Sequence[Contents], before: Mapping[str, Any]) -> Since
     for store in stores:
         old = before["stores"].get(store.label)
         old = old if isinstance(old, dict) else {}
-        groups = old.get("findings") if isinstance(old.get("findings"), dict) else {}
+        listed = old.get("findings")
+        groups: dict[str, Any] = listed if isinstance(listed, dict) else {}
         count = old.get("tests", 0)
         tests += max(store.summary.tests - (count if isinstance(count, int) else 0), 0)
         present = set()
