@@ -17,9 +17,10 @@ from miscompile.findings.store import Campaign, Store
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 
-HOSTILE = (
-    "a\"b'><script>alert(1)</script></style></title>\n{{7*7}}{% raw %}<img src=x onerror=alert(2)>\u202e--><!--`&amp;"
-)
+BRACES = "{{7*7}}{% raw %}<img src=x onerror=alert(2)>"
+HOSTILE = f"a\"b'><script>alert(1)</script></style></title>\n{BRACES}\u202e--><!--`&amp;"
+"""A name that ends tags, attributes, scripts and comments, holds a template, and turns the direction of text."""
+
 ELEMENTS = [
     {"place": [0], "reference": "1.0", "faulty": "2.0", "allowed": 0.25, "wrong": True},
     {"place": [1], "reference": "0.5", "faulty": "0.5", "allowed": 0.25, "wrong": False},

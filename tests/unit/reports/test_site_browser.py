@@ -51,9 +51,8 @@ def test_pages_have_no_error_and_fit_the_window(browser: "Browser", site: Path, 
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on(
-        "request", lambda request: said.append(request.url) if not request.url.startswith(("file:", "data:")) else None
-    )
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     names = ["index.html", "passes.html", "hostile/wrong-0000000001.html", "plain/wrong-0000000001.html"]
     for name in names:
         page.goto((site / name).as_uri())
@@ -62,6 +61,7 @@ def test_pages_have_no_error_and_fit_the_window(browser: "Browser", site: Path, 
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
         assert dark == (scheme == "dark")
     assert said == []
+    assert [address for address in asked if not address.startswith(("file:", "data:"))] == []
     context.close()
 
 
