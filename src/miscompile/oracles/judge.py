@@ -7,7 +7,7 @@ elsewhere. The rule `fixed` is the threshold of 1e-3 (Chebyshev distance) that t
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from miscompile.base.errors import ModelError
 from miscompile.base.specs import Spec, spec_text, stored_spec
@@ -25,6 +25,7 @@ from miscompile.core.outcome import (
     status_of,
 )
 from miscompile.core.run import Run
+from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.specialise import is_symbolic
 from miscompile.oracles.compare import (
@@ -36,8 +37,18 @@ from miscompile.oracles.compare import (
     symbols_of,
     within_ulps,
 )
+from miscompile.oracles.elements import compared
 from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
-from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins, numbered
+from miscompile.oracles.montecarlo import (
+    FLOOR,
+    THRESHOLD,
+    bounds,
+    joined,
+    judge_noise,
+    noise_seed,
+    noise_twins,
+    numbered,
+)
 from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.second_executor import is_seconding, seconded
 from miscompile.transforms.catalogue import (
@@ -109,7 +120,7 @@ def _judge_builds(
         return Inconclusive("beyond a type that is narrower by design")
     exact = next((m for m in found if _is_exact(runs, m) and _finite_at(reference, m)), None)
     if exact and fit == "fits":
-        return _violated(runs, exact, "wrong", "exact")
+        return _violated(runs, exact, "wrong", "exact", elements=compared(*_both(reference, other, exact)))
     if not finite(reference):
         return Inconclusive("reference not finite")
     if rule == "fixed":
@@ -150,6 +161,11 @@ def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
 
 def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
     return finite(Values(((reference.results[mismatch.feed][mismatch.output],),)))
+
+
+def _both(reference: Values, other: Values, mismatch: Mismatch) -> tuple[Tensor | None, Tensor | None]:
+    """Return the output that differs, of the reference and of the other build."""
+    return reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
 
 
 def is_noise(run: Run) -> bool:
@@ -208,7 +224,7 @@ def _violated(
     mismatch: Mismatch,
     kind: Literal["missing", "dtype", "shape", "wrong"],
     rule: str,
-    **details: float,
+    **details: Any,  # noqa: ANN401 - JSON values
 ) -> Violated:
     port = runs[0].case.program.outputs[mismatch.output]
     message = f"output '{port.name}': {mismatch.detail}"
@@ -227,16 +243,18 @@ def undeclared(run: Run, mismatch: Mismatch) -> Violated:
 
 def _fixed(runs: Sequence[Run], reference: Values, other: Values, found: list[Mismatch]) -> Verdict:
     for mismatch in found:
-        want, got = reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
+        want, got = _both(reference, other, mismatch)
         if want is not None and got is not None:
             distance = largest_difference(want, got)
             if distance > FIXED_THRESHOLD:
-                return _violated(runs, mismatch, "wrong", "fixed", difference=distance, allowed=FIXED_THRESHOLD)
+                elements = compared(want, got, FIXED_THRESHOLD)
+                measured = {"difference": distance, "allowed": FIXED_THRESHOLD, "elements": elements}
+                return _violated(runs, mismatch, "wrong", "fixed", **measured)
     return Holds("below the fixed threshold")
 
 
 def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narrowed: Mapping[str, str]) -> bool:
-    want, got = reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
+    want, got = _both(reference, other, mismatch)
     if want is None or got is None:
         return False
     allowed = SURELY * THRESHOLD * ULPS
@@ -285,11 +303,12 @@ def _weigh(
     noises: Mapping[Spec | None, Sequence[Outcome]],
     found: list[Mismatch],
 ) -> Verdict:
-    parts = [joined(noises[transform]) for transform in _rounding_transforms(runs[1])]
-    for noise in parts:
+    joint = [joined(noises[transform]) for transform in _rounding_transforms(runs[1])]
+    for noise in joint:
         if not isinstance(noise, Values):
             return Inconclusive(f"noise twin {status_of(noise)}")
-    weighed = judge_noise(reference, other, *(noise for noise in parts if isinstance(noise, Values)))
+    parts = [noise for noise in joint if isinstance(noise, Values)]
+    weighed = judge_noise(reference, other, *parts)
     if weighed is None:
         return Inconclusive("noise twin not comparable")
     if weighed.ratio <= THRESHOLD:
@@ -306,4 +325,12 @@ def _weigh(
         ratio=min(weighed.ratio, 1e300),
         difference=min(weighed.difference, 1e300),
         allowed=weighed.allowed,
+        elements=_weighed_elements(reference, other, mismatch, parts),
     )
+
+
+def _weighed_elements(
+    reference: Values, other: Values, mismatch: Mismatch, noises: Sequence[Values]
+) -> list[dict[str, Any]]:
+    allowed = bounds(reference, noises, mismatch.feed, mismatch.output)
+    return [] if allowed is None else compared(*_both(reference, other, mismatch), allowed)

@@ -12,6 +12,7 @@ from miscompile.core.run import Run
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
 from miscompile.oracles.compare import contradiction, difference, mismatches
+from miscompile.oracles.elements import compared
 from miscompile.oracles.montecarlo import THRESHOLD, spreads
 
 Scales = Mapping[tuple[int, int], Array]
@@ -97,9 +98,11 @@ def _difference(one: Ballot, other: Ballot, scales: Scales | None, exact: bool) 
         if found.kind != "wrong" or want is None or got is None:
             return Difference(found.kind, "structure", message, port.name, place)
         if port.exact and exact:
-            return Difference("wrong", "exact", message, port.name, place)
-        telling = _telling(want, got, None if scales is None else scales.get((found.feed, found.output)))
-        if telling is not None:
+            return Difference("wrong", "exact", message, port.name, {**place, "elements": compared(want, got)})
+        allowed = None if scales is None else scales.get((found.feed, found.output))
+        telling = _telling(want, got, allowed)
+        if telling is not None and allowed is not None:
+            telling = {**telling, "elements": compared(want, got, allowed)}
             return Difference("wrong", "monte-carlo", message, port.name, {**place, **telling})
     if contradiction(ports, one.values) is None and (breach := contradiction(ports, other.values)) is not None:
         place = {"feed": breach.feed, "output": breach.output}
@@ -109,7 +112,7 @@ def _difference(one: Ballot, other: Ballot, scales: Scales | None, exact: bool) 
     return None
 
 
-def _telling(want: Tensor, got: Tensor, allowed: Array | None) -> dict[str, float] | None:
+def _telling(want: Tensor, got: Tensor, allowed: Array | None) -> dict[str, Any] | None:
     """Return the difference and the allowed difference of the worst element; None when rounding may explain both."""
     gap = difference(want, got)
     if allowed is None:

@@ -173,21 +173,38 @@ def _ratio(want: Tensor, got: Tensor, moved: Sequence[list[Tensor | None]]) -> t
     gap = np.abs(centre - got.numbers().astype(np.float64))
     if not gap.size or not gap.max():
         return (0.0, 0.0, 0.0)
-    spread = _spread(centre, want.shape, moved[0])
-    for base, *rest in moved[1:]:  # around its own centre, whose distance from the reference is under judgement
-        more = None if base is None else _spread(base.numbers().astype(np.float64), base.shape, [base, *rest])
-        if spread is None or more is None or more.shape != spread.shape:
-            return None
-        spread = spread + more
-    if spread is None:
+    scale = _scale(want, moved)
+    if scale is None:
         return None
-    scale = np.maximum(spread, FLOOR * spread.max())
     if not np.isfinite(gap).all():
         return (float("inf"), float("inf"), float(scale.max()))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(gap == 0, 0.0, gap / scale)
     place = int(np.argmax(ratio))
     return (float(ratio.flat[place]), float(gap.flat[place]), float(THRESHOLD * scale.flat[place]))
+
+
+def _scale(want: Tensor, moved: Sequence[list[Tensor | None]]) -> Array | None:
+    """Return the sensitivity of each element; None when noise makes a program fail."""
+    spread = _spread(want.numbers().astype(np.float64), want.shape, moved[0])
+    for base, *rest in moved[1:]:  # around its own centre, whose distance from the reference is under judgement
+        more = None if base is None else _spread(base.numbers().astype(np.float64), base.shape, [base, *rest])
+        if spread is None or more is None or more.shape != spread.shape:
+            return None
+        spread = spread + more
+    return None if spread is None else np.maximum(spread, FLOOR * np.max(spread, initial=0.0))
+
+
+def bounds(reference: Values, noises: Sequence[Values], feed: int, output: int) -> Array | None:
+    """Return the difference from `reference` that rounding explains, for each element of an output of a feed.
+
+    `noises` are those of `judge_noise`. None when noise makes a program fail, or the output has no numbers.
+    """
+    want = reference.results[feed][output]
+    if want is None or want.dtype == "string":
+        return None
+    scale = _scale(want, [_moved(noise, len(reference.results), feed, output) for noise in noises])
+    return None if scale is None else THRESHOLD * scale
 
 
 def _draw(noises: list[Noise], rng: np.random.Generator) -> Iterator[Feed]:

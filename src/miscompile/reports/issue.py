@@ -53,7 +53,7 @@ _EXPECTED: dict[FindingKind, str] = {
     "memory": "memory use stays in proportion to the model",
     "accepted": "an invalid model is refused with an error",
 }
-_RULES = {
+RULES = {
     "bits": "The two builds must agree in every bit here, and do not; no tolerance is involved.",
     "exact": (
         "Every value that reaches this output is only moved or compared, or is an integer small enough for the type "
@@ -81,6 +81,7 @@ _RULES = {
         "on for ever, or to compute something is not."
     ),
 }
+"""What each comparison rule says, for a reader who must decide whether rounding may explain the finding."""
 
 
 _LIBRARY = "library"
@@ -113,15 +114,15 @@ def render_issue(stored: Stored, model: str) -> str:
         message=_fenced("text", finding.message, MESSAGE_LIMIT, "finding.json"),
         expected=_EXPECTED[signature.kind] if facts.get("rule") != _LIBRARY else _FAITHFUL,
         actual=_actual(stored),
-        builds=_builds(facts),
+        builds=build_lines(facts),
         size=_size(facts),
         model=_fenced("text", _short_lines(model), MODEL_LIMIT, "model.onnx"),
         script=_fenced("python", stored.script, SCRIPT_LIMIT, "repro.py") if stored.script else "",
-        culprit=_culprit(stored),
+        culprit=culprit_text(stored),
         versions=sorted({**facts.get("environment", {}), **stored.versions}.items()),
         found=_found(stored),
-        rule=_RULES.get(facts.get("rule", ""), ""),
-        evidence=_evidence(facts),
+        rule=RULES.get(facts.get("rule", ""), ""),
+        evidence=evidence_rows(facts),
         regression=facts.get("regression") or {},
         known=f"{known.get('link', '')} {known.get('note', '')}".strip() if known else "",
         signature=str(signature),
@@ -168,7 +169,8 @@ def _actual(stored: Stored) -> str:
             return "the model is compiled and run to values (above)"
 
 
-def _builds(facts: Mapping[str, Any]) -> list[str]:
+def build_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return a line for each build that was compared, and for other conditions of the bug."""
     lines = []
     for role, title in (("faulty", "Build at fault"), ("reference", "Held against")):
         build = facts.get(role)
@@ -200,7 +202,8 @@ def _size(facts: Mapping[str, Any]) -> str:
     return f"{text}{f', reduced from {before}' if before and before != nodes else ''}, in text form:"
 
 
-def _culprit(stored: Stored) -> str:
+def culprit_text(stored: Stored) -> str:
+    """Return what is known of the cause: culprit passes, phase, class of optimisations, first bad release."""
     culprits = stored.finding.property.signature.culprits
     how = stored.finding.facts.get("attribution", "")
     return (
@@ -285,14 +288,16 @@ def seed_sentence(origin: Mapping[str, Any] | None) -> str:
     return f" The program began from a slice of the model `{origin['model']}`{package}{listed}."
 
 
-def _evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def evidence_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the measurements of the evidence as names and texts."""
     names = {
         "feed": "input set that shows it, counted from 0",
         "ratio": "difference over what rounding explains",
         "difference": "largest difference",
         "allowed": "difference that the rule allows",
     }
-    details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key != "output"}
+    apart = ("output", "elements")
+    details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key not in apart}
     merged = {**details, **facts.get("evidence", {})}
     if "referee" in facts:
         merged["second implementation"] = facts["referee"]["message"]

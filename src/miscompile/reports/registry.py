@@ -25,5 +25,9 @@ REPORTS = Catalogue(
     "report",
     "miscompile.reports",
     Report,
-    {"summary": "miscompile.reports.summary:SUMMARY", "issues": "miscompile.reports.writer:ISSUES"},
+    {
+        "summary": "miscompile.reports.summary:SUMMARY",
+        "issues": "miscompile.reports.writer:ISSUES",
+        "site": "miscompile.reports.site.writer:SITE",
+    },
 )

@@ -51,7 +51,10 @@ def test_another_packages_report_is_listed_and_written(out: Path, monkeypatch: p
     assert "the report 'gone' of the package gone-report is broken" in listed.stdout
     assert json.loads(call("report", out, "seed", "--json").stdout) == {"seed": [str(out / "seed.txt")]}
     assert (out / "seed.txt").read_text() == "7"
-    for name, says in (("gone", "is broken"), ("none", "there is no report 'none'; there are: summary, issues, seed")):
+    for name, says in (
+        ("gone", "is broken"),
+        ("none", "there is no report 'none'; there are: summary, issues, site, seed"),
+    ):
         refused = call("report", out, name)
         assert refused.exit_code == 2
         assert says in refused.stderr

@@ -65,20 +65,31 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     return 0
 
 
-@click.command("report", short_help="Write reports of a campaign.")
-@out_argument
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.command("report", short_help="Write reports of a campaign, or the site of several.")
+@click.argument("words", nargs=-1, required=True, metavar="OUT... [NAME]...")
+@click.option("--out", "folder", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write the site of all campaigns OUT into this folder.")  # fmt: skip
+@click.option("--support", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+              help="With --out: show the support tables in this folder; can be repeated.")  # fmt: skip
 @json_option
-def report(out: Path, names: tuple[str, ...], as_json: bool) -> int:
+def report(words: tuple[str, ...], folder: Path | None, support: tuple[Path, ...], as_json: bool) -> int:
     """Write the reports NAME of the campaign in OUT, and print the files; without NAME, list the reports there are.
 
-    `summary` and `issues` are built in; other packages add theirs through the entry points miscompile.reports.
+    `summary`, `issues` and `site` are built in; other packages add theirs through the entry points miscompile.reports.
+    With --out, write the static site of one or more campaigns, and print the path of its overview. A site that is
+    written again into its folder shows what is new since.
 
     \b
     Examples:
       miscompile report miscompile-out
       miscompile report miscompile-out summary issues
+      miscompile report nightly-ort nightly-tvm --out site
     """
+    if folder is not None:
+        return _site(words, folder, support, as_json=as_json)
+    if support:
+        raise UsageError("--support goes with --out")
+    out, names = _campaign(words[0]), words[1:]
     if not names:
         titles = {name: REPORTS.get(name).title for name in REPORTS.usable()} | REPORTS.broken()
         click.echo(json.dumps(titles, indent=2) if as_json else "\n".join(map("  ".join, titles.items())))
@@ -89,6 +100,28 @@ def report(out: Path, names: tuple[str, ...], as_json: bool) -> int:
     click.echo(
         json.dumps(written, indent=2) if as_json else "\n".join(path for paths in written.values() for path in paths)
     )
+    return 0
+
+
+def _campaign(word: str) -> Path:
+    """Return the folder that a command line names. Raises UsageError when there is none."""
+    path = Path(word)
+    if not path.is_dir():
+        raise UsageError(f"there is no folder '{word}'; name the folder of a campaign")
+    return path
+
+
+def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as_json: bool) -> int:
+    """Write the site of the campaigns that `words` name; the report's name may be among them."""
+    from miscompile.reports.site.writer import SITE, write_site
+
+    outs = [_campaign(word) for word in dict.fromkeys(words) if word != SITE.name or Path(word).is_dir()]
+    if not outs:
+        raise UsageError("--out needs at least one campaign's folder before it")
+    written, problems = write_site(outs, folder, support)
+    for problem in problems:
+        tell(f"miscompile: warning: {problem}")
+    click.echo(json.dumps({SITE.name: [str(path) for path in written]}, indent=2) if as_json else str(written[0]))
     return 0
 
 
