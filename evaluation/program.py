@@ -4,7 +4,8 @@ from importlib import import_module
 
 import click
 
-from miscompile.cli.main import USAGE, VerbGroup
+from miscompile.cli.exit_codes import USAGE
+from miscompile.cli.main import VerbGroup
 
 TABLES = {
     "hirfuzz-diversity": "evaluation.hirfuzz.commands:diversity",

@@ -64,7 +64,8 @@ def models(
         # A producer remembers what it has made, and an example must not depend on others, so each has its own.
         return onnx.load_from_string(Strict(options, _open()).propose(choices).program.payload)
 
-    return st.builds(model, st.integers(1, max_nodes), st.booleans(), st.randoms(use_true_random=False, note_method_calls=False))
+    randoms = st.randoms(use_true_random=False, note_method_calls=False)
+    return st.builds(model, st.integers(1, max_nodes), st.booleans(), randoms)
 
 
 @lru_cache(maxsize=1)

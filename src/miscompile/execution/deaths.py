@@ -45,7 +45,8 @@ def outcome_of_death(
     """Return the outcome of the run that killed the worker.
 
     `status` is the wait status (None: lost with the zygote), `seconds` the time limit, `memory` the peak resident size
-    in bytes, and `cpu` the CPU seconds of the worker's life. The compiler's part is what passed since it was called. An abort after a failed allocation is OutOfMemory, like the exception that other builds raise.
+    in bytes, and `cpu` the CPU seconds of the worker's life. The compiler's part is what passed since it was called. An
+    abort after a failed allocation is OutOfMemory, like the exception that other builds raise.
     """
     place = proxy.recorder.read()
     stage = place.stage if place.sequence == batch.sequence else "load"
