@@ -18,31 +18,8 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 from onnxruntime.capi import _pybind_state as native
 
-LEVELS = {
-    "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "layout": getattr(ort.GraphOptimizationLevel, "ORT_ENABLE_LAYOUT", ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED),
-    "full": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
 WIDTHS = {16: 16, 17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2, 27: 6, 28: 6}
 """Bits of an element for the types that numpy lacks, by their numbers in onnx.TensorProto, from BFLOAT16 on."""
-
-
-def session_options(level, threads=1):
-    """Return options for `level` that make results independent of the processor."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = LEVELS[level]
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    options.enable_cpu_mem_arena = False  # small models build and run faster without
-    options.enable_mem_pattern = False
-    # The default quantises the other operand of products with dequantised weights, by design; ask for float32.
-    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
-    if saturates():
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    return options
 
 
 @cache
@@ -54,13 +31,6 @@ def saturates():
     except OSError:
         return False
     return "avx2" in told and "vnni" not in told
-
-
-def start(source, options, disabled):
-    """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
-    session = native.InferenceSession(options, source, isinstance(source, str), False)
-    session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
-    return session
 
 
 def run_words(session, outputs, feed, types):
@@ -104,6 +74,38 @@ def from_value(value):
         return kind, np.frombuffer(data, f"u{bits // 8}").reshape(shape)
     lanes = np.unpackbits(np.frombuffer(data, np.uint8), count=count * bits, bitorder="little").reshape(count, bits)
     return kind, np.packbits(lanes, axis=1, bitorder="little").reshape(shape)
+
+
+LEVELS = {
+    "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "layout": getattr(ort.GraphOptimizationLevel, "ORT_ENABLE_LAYOUT", ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED),
+    "full": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+
+
+def session_options(level, threads=1):
+    """Return options for `level` that make results independent of the processor."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = LEVELS[level]
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.enable_cpu_mem_arena = False  # small models build and run faster without
+    options.enable_mem_pattern = False
+    # The default quantises the other operand of products with dequantised weights, by design; ask for float32.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    if saturates():
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    return options
+
+
+def start(source, options, disabled):
+    """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
+    session = native.InferenceSession(options, source, isinstance(source, str), False)
+    session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
+    return session
 
 
 nodes = [

@@ -17,6 +17,24 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import _pybind_state as native
 
+
+@cache
+def saturates():
+    """Tell whether this processor sums products of bytes in 16 bits by default, as x86 without VNNI does."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            told = file.read()
+    except OSError:
+        return False
+    return "avx2" in told and "vnni" not in told
+
+
+def run_arrays(session, outputs, feed):
+    """Run on one feed; return the outputs of these names, None for a missing one."""
+    found = session.run(outputs, feed, None)
+    return found
+
+
 LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
     "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -42,28 +60,11 @@ def session_options(level, threads=1):
     return options
 
 
-@cache
-def saturates():
-    """Tell whether this processor sums products of bytes in 16 bits by default, as x86 without VNNI does."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            told = file.read()
-    except OSError:
-        return False
-    return "avx2" in told and "vnni" not in told
-
-
 def start(source, options, disabled):
     """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
     return session
-
-
-def run_arrays(session, outputs, feed):
-    """Run on one feed; return the outputs of these names, None for a missing one."""
-    found = session.run(outputs, feed, None)
-    return found
 
 
 nodes = [
