@@ -2,8 +2,6 @@
 functions."""
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -29,15 +27,12 @@ def start(model: bytes, level: str, threads: int = 1) -> ort.InferenceSession:
     options.log_severity_level = 4
     if level == "off":
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "config.json")
-        with open(path, "w", encoding="utf-8") as file:
-            # By default the plugin computes in bfloat16 where the processor can.
-            json.dump({"CPU": {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": str(threads)}}, file)
-        given = {"device_type": "CPU", "load_config": path}
-        session = ort.InferenceSession(
-            model, options, providers=[PROVIDER, "CPUExecutionProvider"], provider_options=[given, {}]
-        )
+    # By default the plugin computes in bfloat16 where the processor can.
+    config = {"CPU": {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": str(threads)}}
+    given = {"device_type": "CPU", "load_config": json.dumps(config)}
+    session = ort.InferenceSession(
+        model, options, providers=[PROVIDER, "CPUExecutionProvider"], provider_options=[given, {}]
+    )
     if PROVIDER not in session.get_providers():
         raise RuntimeError(f"{PROVIDER} did not load")
     return session
@@ -51,7 +46,7 @@ def evaluate(
     Raises TypeError for an element type that numpy lacks.
     """
     for array in feed.values():
-        if array.dtype.name not in np.sctypeDict:
+        if array.dtype.isbuiltin != 1:
             raise TypeError(f"elements of {array.dtype.name} cannot be fed")
     found: list[NDArray[np.generic] | None] = session.run(None, dict(feed))
     return found

@@ -2,6 +2,13 @@
 
 from miscompile.targets.about import About
 
+_MASKS = (
+    # Inside of a body the same node fails as outside.
+    (r'(?:\d+: Infering facts\s+\d+: Failed analyse for node #\d+ "[^"]*" [\w.]+\s+)+', ""),
+    # The facts and the patch that follow are those of the program at hand.
+    (r"(?s)Trying to substitute a .*", "Trying to substitute a fact by another"),
+)
+
 ABOUT = About(
     name="tract",
     title="tract",
@@ -14,6 +21,7 @@ ABOUT = About(
     max_ir_version=10,
     extra="tract",
     prepare="miscompile.targets.tract.environment:prepare",
+    masks=_MASKS,
     unoptimised=False,
     quick=True,
     switches="the library always simplifies and optimises: it has no switches, and both levels are the same",
