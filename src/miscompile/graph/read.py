@@ -53,7 +53,7 @@ def read(data: bytes | onnx.ModelProto) -> Model:
 def load(path: str | Path) -> Model:
     """Return the model in the file at `path`, with external data from files in the same folder.
 
-    Raises ModelError when a file cannot be read or is broken.
+    Negative sizes of inputs, outputs and values become unknown, see `without_negative_sizes`. Raises ModelError when a file cannot be read or is broken.
     """
     place = Path(path)
     try:
@@ -61,9 +61,23 @@ def load(path: str | Path) -> Model:
     except OSError as error:
         raise ModelError(f"cannot read model '{place}': {error.strerror or error}") from None
     try:
-        return _Reader(place.parent).model(_parse(data))
+        return _Reader(place.parent).model(_parse(without_negative_sizes(data)))
     except ModelError as error:
         raise ModelError(f"model '{place}': {error}") from None
+
+
+def without_negative_sizes(data: bytes) -> bytes:
+    """Return a serialised model with unknown sizes for the negative ones, which some exporters write for these.
+
+    A model without any comes back as it is. Raises ModelError when `data` is no ModelProto.
+    """
+    proto = _parse(data)
+    values = (*proto.graph.input, *proto.graph.output, *proto.graph.value_info)
+    sizes = [dim for value in values for dim in value.type.tensor_type.shape.dim]  # empty for values of other types
+    negative = [dim for dim in sizes if dim.dim_value < 0]
+    for dim in negative:
+        dim.Clear()
+    return bytes(proto.SerializeToString()) if negative else data
 
 
 def read_type(proto: onnx.TypeProto) -> ValueType | None:
@@ -100,14 +114,9 @@ def read_tensor(proto: onnx.TensorProto) -> Tensor:
 def _shape(body: Any) -> tuple[Dim, ...] | None:  # noqa: ANN401 - a protobuf message
     if not body.HasField("shape"):
         return None
-    return tuple(map(_size, body.shape.dim))
-
-
-def _size(dim: Any) -> Dim:  # noqa: ANN401 - a protobuf message
-    """Return a size; a negative one, as some exporters write for sizes that they do not know, is unknown."""
-    if dim.HasField("dim_value"):
-        return None if dim.dim_value < 0 else int(dim.dim_value)
-    return _name(dim.dim_param) or None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else (_name(dim.dim_param) or None) for dim in body.shape.dim
+    )
 
 
 def _parse(data: bytes) -> onnx.ModelProto:

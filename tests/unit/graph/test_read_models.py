@@ -18,7 +18,7 @@ from miscompile.graph.decode import decode_tensor
 from miscompile.graph.emit import emit, tensor_proto
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Graph, Model, TensorType
-from miscompile.graph.read import load, read
+from miscompile.graph.read import load, read, without_negative_sizes
 from miscompile.graph.text.printer import print_model
 
 NUMERIC = [dtype for dtype in DTYPES if dtype != "string"]
@@ -204,3 +204,15 @@ def test_every_element_type_of_onnx_is_known() -> None:
 def test_a_scalar_differs_from_an_unknown_rank() -> None:
     graph = Graph("g", (), (), (), types={"a": TensorType("float32", ()), "b": TensorType("float32", None)})
     assert read(emit(Model(graph, {"": 21}))).graph.types == graph.types
+
+
+def test_negative_sizes_in_a_file_are_unknown(tmp_path: Path) -> None:
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [-1, 3]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    data = helper.make_model(graph).SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    assert load(path).graph.inputs[0].type == TensorType("float32", (None, 3))
+    assert read(data).graph.inputs[0].type == TensorType("float32", (-1, 3)), "programs in memory are kept as they are"
+    whole = without_negative_sizes(data)
+    assert without_negative_sizes(whole) is whole
