@@ -128,7 +128,7 @@ def text_of(module: str) -> str:
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
-    return re.sub("  # noqa.*", "", Path(spec.origin).read_text("utf-8"))
+    return re.sub("  # (noqa|type: ignore).*", "", Path(spec.origin).read_text("utf-8"))
 
 
 class Plain(ast.NodeTransformer):

@@ -40,12 +40,12 @@ def run(level, off=()):
         with torch.no_grad():
             return [[words_of(value)[0] for value in program(*tensors(feed))] for feed in feeds]
     given = tuple([torch.zeros_like(value) for value in tensors(feeds[0])])
-{% if options.exporter == "torchscript" %}
+{% if options.get("exporter") == "torchscript" %}
     made = export_traced(FunctionModule(program), given, OPTIMIZED[level])
 {% else %}
     made = export_program(export_module(FunctionModule(program), given), len(given), OPTIMIZED[level])
 {% endif %}
-    session = {{ "start_reference" if options.runtime == "reference" else "start_runtime" }}(made)
+    session = {{ "start_reference" if options.get("runtime") == "reference" else "start_runtime" }}(made)
     return [run_model(session, inputs_of(made), list(feed.values())) for feed in feeds]
 
 
