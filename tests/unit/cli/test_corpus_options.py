@@ -9,13 +9,17 @@ from click.testing import CliRunner, Result
 
 from miscompile.base.errors import UsageError
 from miscompile.cli.main import program
+from miscompile.cli.verbs import check
 from miscompile.core.ports import Listener
 from miscompile.engine import coordinator
 from miscompile.engine.arms import CORPUS, EVERYDAY, SEEDED, arms_of
 from miscompile.engine.plan import Plan
+from miscompile.graph.emit import emit
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.entry import CorpusModel
 from miscompile.producers.slices.collection import Collection
+from miscompile.reports.summary import Summary
 
 
 class CaughtError(UsageError):
@@ -108,3 +112,43 @@ def test_a_broken_model_is_bad_input_on_all_targets(tmp_path: Path) -> None:
     result = call("check", path, "--all-targets", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_all_targets_are_checked_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, asked = tmp_path / "out", list[Plan]()
+
+    def on_one(options: Plan) -> check.TargetResult:
+        asked.append(options)
+        options.out.mkdir(parents=True)
+        summary = Summary(options.target, 0, 7, 1.0, 7.0, 0, 2, 0, 0, 0, ())
+        problem = "" if len(asked) > 1 else "it cannot start"
+        return check.TargetResult(options.target, None if problem else summary, problem)
+
+    monkeypatch.setattr(check, "_on_one", on_one)
+    monkeypatch.setattr(check, "target_names", lambda: ("toy", "reference", "onnxruntime", "first", "second"))
+    monkeypatch.setattr(check, "_is_here", lambda name: name in ("onnxruntime", "toy"))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(emit(relu()))
+    result = call("check", path, "--all-targets", "--out", place, "--json", "--seed", "4")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert list(data["targets"]) == ["toy", "onnxruntime"]
+    assert data["targets"]["toy"] == {"problem": "it cannot start"}
+    assert data["targets"]["onnxruntime"]["tests"] == 7
+    assert json.loads((place / "check.json").read_text()) == data
+    assert [(one.out, one.seed, one.others) for one in asked] == [
+        (place / "toy", 4, ()), (place / "onnxruntime", 4, ()),
+    ]  # fmt: skip
+
+
+def relu() -> Model:
+    kind = TensorType("float32", (2,))
+    return Model(
+        Graph("g", (ValueInfo("x", kind),), (ValueInfo("y", kind),), (Node("Relu", ("x",), ("y",)),)), {"": 17}
+    )
+
+
+def test_only_compilers_that_are_here_count() -> None:
+    assert not check._is_here("toy")
+    assert not check._is_here("reference")
+    assert check._is_here("onnxruntime")

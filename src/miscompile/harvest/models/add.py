@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -62,9 +63,9 @@ def _added(one: Candidate, known: dict[str, str], seconds: float) -> CorpusModel
         return there.model
     bare = _record(one, data, digest)
     if one.form != ONNX:
-        model, slices = _with(bare, reason=f"{one.form}: only ONNX is read; convert it first"), None
-        cache.write(model, b"", None)
-        return model
+        listed = replace(bare, reason=f"{one.form}: only ONNX is read; convert it first")
+        cache.write(listed, b"", None)
+        return listed
     model, content, slices = _described(bare, one.path, data, known.get(digest, one.name), seconds)
     cache.write(model, content, slices)
     if model.slices:
@@ -86,22 +87,22 @@ def _described(
     try:
         model, content = _loaded(path, data)
     except (MiscompileError, ValueError, MemoryError) as error:
-        return _with(bare, reason=_told(error)), b"", None
+        return replace(bare, reason=_told(error)), b"", None
     operators = Counter(_operators(model.graph))
-    known = _with(bare, nodes=operators.total(), operators=dict(operators.most_common()), opset=model.opset)
+    known = replace(bare, nodes=operators.total(), operators=dict(operators.most_common()), opset=model.opset)
     try:
         check(model)
     except ModelError as error:
-        return _with(known, reason=f"breaks ONNX's rules: {_told(error)}"), content, None
-    known = _with(known, whole=_is_plain(model))
+        return replace(known, reason=f"breaks ONNX's rules: {_told(error)}"), content, None
+    known = replace(known, whole=_is_plain(model))
     if first != bare.name:
-        return _with(known, reason=f"the same file as {first}"), content, None
+        return replace(known, reason=f"the same file as {first}"), content, None
     try:
         slices = slices_of_model(model, bare.name, SliceLimits(), seconds=seconds)
     except (MiscompileError, ValueError, MemoryError) as error:
-        return _with(known, reason=_told(error)), content, None
+        return replace(known, reason=_told(error)), content, None
     reason = "" if slices.seeds else "; ".join(slices.notes) or "fewer than three operators on what is fed"
-    return _with(known, slices=len(slices.seeds), reason=reason), content, slices
+    return replace(known, slices=len(slices.seeds), reason=reason), content, slices
 
 
 def _loaded(path: Path, data: bytes) -> tuple[Model, bytes]:
@@ -125,10 +126,6 @@ def _is_plain(model: Model) -> bool:
     """Tell whether all inputs and outputs are tensors that inputs can be drawn for."""
     infos = (*model.graph.inputs, *model.graph.outputs)
     return all(isinstance(info.type, TensorType) and info.type.dtype in PLAIN for info in infos)
-
-
-def _with(model: CorpusModel, **changes: object) -> CorpusModel:
-    return CorpusModel(**{**model.as_json(), **changes})
 
 
 def _told(error: BaseException) -> str:

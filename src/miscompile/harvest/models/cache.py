@@ -34,7 +34,7 @@ MOST = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredModel:
     """A model of the corpus with its folder."""
 
     model: CorpusModel
@@ -56,24 +56,24 @@ def place_of(name: str) -> Path:
     return corpus_folder() / digest_bytes(name.encode())
 
 
-def models() -> list[Kept]:
+def models() -> list[StoredModel]:
     """Return all models of the corpus, sorted by name; damaged records are left out, `corpus add` replaces them."""
     found = (_read(path.parent) for path in corpus_folder().glob(f"*/{RECORD}"))
     return sorted((one for one in found if one is not None), key=lambda one: one.model.name)
 
 
-def find(name: str) -> Kept | None:
+def find(name: str) -> StoredModel | None:
     """Return the model called `name`, None when the corpus has none."""
     return _read(place_of(name))
 
 
-def chosen(words: Sequence[str], *, required: bool = True) -> list[Kept]:
+def chosen(words: Sequence[str], *, required: bool = True) -> list[StoredModel]:
     """Return the models with slices that `words` name: names, packages, or patterns of names such as `onnx/*light*`.
 
     Raises UsageError for a word that names none, if it is `required`.
     """
     everything = [one for one in models() if one.model.slices]
-    found: dict[str, Kept] = {}
+    found: dict[str, StoredModel] = {}
     for word in words:
         some = [one for one in everything if one.model.package == word or fnmatch.fnmatch(one.model.name, word)]
         if not some and required:
@@ -140,7 +140,7 @@ def seeds_of_corpus(
     return Collection(tuple(seeds), sum(1 for pieces in found if pieces), tuple(skipped))
 
 
-def _slices(one: Kept, cut: SliceLimits, on_progress: ProgressListener | None) -> Iterator[Seed]:
+def _slices(one: StoredModel, cut: SliceLimits, on_progress: ProgressListener | None) -> Iterator[Seed]:
     if cut == SliceLimits():
         pieces: Sequence[Seed] = kept(one.folder / SLICES).seeds
     else:
@@ -164,11 +164,11 @@ def _round_robin(groups: Sequence[Sequence[Seed]]) -> list[Seed]:
     return found[:MOST]
 
 
-def _read(folder: Path) -> Kept | None:
+def _read(folder: Path) -> StoredModel | None:
     try:
         data = json.loads((folder / RECORD).read_text("utf-8"))
         if data.pop("format") != FORMAT:
             return None
-        return Kept(CorpusModel(**data), folder)
+        return StoredModel(CorpusModel(**data), folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.harvest.models.entry import Origin
+from miscompile.harvest.models.entry import ModelOrigin
 
 ONNX = "ONNX"
 
@@ -31,7 +31,7 @@ class Candidate:
     """A model file before it is read; the fields are those of `CorpusModel`."""
 
     name: str
-    origin: Origin
+    origin: ModelOrigin
     package: str
     version: str
     path: Path

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Origin = Literal["package", "path", "architecture"]
+ModelOrigin = Literal["package", "path", "architecture"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class CorpusModel:
     """
 
     name: str
-    origin: Origin
+    origin: ModelOrigin
     package: str
     version: str
     source: str
