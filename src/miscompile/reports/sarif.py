@@ -22,8 +22,8 @@ def sarif_log(result: CiResult) -> dict[str, Any]:
     """Return the log as JSON values.
 
     The identifier of the run ends with `/`, because code scanning takes what precedes the last one as the category,
-    within which one upload replaces another. The location of a finding is its script, because the fault is in no file of the repository. Known findings are
-    `unchanged` and suppressed, so that code scanning does not open alerts for them.
+    within which one upload replaces another. The location of a finding is its script, because the fault is in no file
+    of the repository. Known findings are `unchanged` and suppressed, so that code scanning opens no alerts for them.
     """
     kinds = sorted({*_RULES, *(one.kind for one in result.findings)})
     texts = {kind: _RULES.get(kind, f"A finding of the kind {kind}.") for kind in kinds}
