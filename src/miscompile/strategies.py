@@ -55,17 +55,15 @@ def models(
     chosen = tuple(opsets) or tuple(opset for opset in OPSETS if opset <= newest)
 
     def model(size: int, rich: bool, choices: random.Random) -> onnx.ModelProto:
-        usual = _RICH if rich else _PLAIN
         options = GeneratorOptions(
             nodes=size, spread=0.0, ops=tuple(ops), dtypes=tuple(dtypes), opsets=chosen, max_rank=max_rank,
-            max_dim=max_dim, max_elements=256, guidance="off",
-            variants=1, **usual,
+            max_dim=max_dim, max_elements=256, guidance="off", variants=1, **(_RICH if rich else _PLAIN),
         )  # fmt: skip
         # A producer remembers what it has made, and an example must not depend on others, so each has its own.
         return onnx.load_from_string(Strict(options, _open()).propose(choices).program.payload)
 
-    randoms = st.randoms(use_true_random=False, note_method_calls=False)
-    return st.builds(model, st.integers(1, max_nodes), st.booleans(), randoms)
+    choices = st.randoms(use_true_random=False, note_method_calls=False)
+    return st.builds(model, st.integers(1, max_nodes), st.booleans(), choices)
 
 
 @lru_cache(maxsize=1)

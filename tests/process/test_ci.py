@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from miscompile.findings.ledger_file import read_ledger
 
@@ -43,3 +45,18 @@ def test_a_baseline_silences_what_it_has(tmp_path: Path) -> None:
 def test_shards_make_the_tests_of_the_run(tmp_path: Path) -> None:
     shards = [ci(tmp_path, "--out", f"s{number}", "--shard", f"{number}/2") for number in (1, 2)]
     assert [json.loads(one.stdout)["tests"] for one in shards] == [60, 60]
+
+
+def test_a_model_with_an_operator_that_the_compiler_lacks_is_not_tested(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Mine", ["a"], ["y"], domain="mine")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "model.onnx")
+    words = ("check", "model.onnx", "--target", "toy", "--no-slices", "--tests", "4", "--workers", "1")
+    done = subprocess.run(
+        [sys.executable, "-m", "miscompile", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=600,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "Nothing was tested: none of 4 tests could be judged: 4 unsupported." in " ".join(done.stdout.split())

@@ -14,6 +14,8 @@ REASONS = {
     "cli/verbs/harvest.py": "the sources of harvesting are test suites, and some are called as their compiler is",
     "harvest/patterns/suites.py": "the test suites that a hook can watch, and the packages that they need",
     "harvest/patterns/tvm_tests.py": "the harvester of TVM's own tests, and the packages that they need",
+    "testing/torch_module.py": "`torch.compile` is this compiler, and a person's test calls it in its own process",
+    "testing/jax_function.py": "`jax.jit` is this compiler, and a person's test calls it in its own process",
 }
 """Files that do, and why they may."""
 

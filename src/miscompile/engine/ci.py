@@ -23,7 +23,7 @@ _SHARD = re.compile(r"([0-9]+)/([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class CiShard:
     """Part `number` of `count` parts of a run, from 1. All parts together make the tests of the run, each once."""
 
     number: int = 1
@@ -33,12 +33,12 @@ class Shard:
         return f"{self.number}/{self.count}"
 
 
-def shard_from(text: str) -> Shard:
+def shard_from(text: str) -> CiShard:
     """Parse `2/5`. Raises UsageError."""
     match = _SHARD.fullmatch(text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"--shard {text}: write I/N, from 1/N to N/N, as in 2/5")
-    return Shard(int(match[1]), int(match[2]))
+    return CiShard(int(match[1]), int(match[2]))
 
 
 def baseline_entries(path: Path | None, *, may_be_absent: bool) -> list[LedgerEntry]:
@@ -50,7 +50,7 @@ def baseline_entries(path: Path | None, *, may_be_absent: bool) -> list[LedgerEn
     return read_ledger(path)
 
 
-def run(plan: Plan, shard: Shard, baseline: Iterable[LedgerEntry], listeners: Sequence[Listener]) -> None:
+def run(plan: Plan, shard: CiShard, baseline: Iterable[LedgerEntry], listeners: Sequence[Listener]) -> None:
     """Run the plan's `shard`; `plan.tests` are those of the whole run, and `plan.workers` the lanes of one shard.
 
     Raises UsageError when there are fewer tests than lanes, because a shard would then test nothing.

@@ -62,7 +62,7 @@ class Portion:
 
     They are the `plan.workers` lanes from number `first` of the campaign's `session`; `plan.tests` are divided among
     all its `lanes`. So a lane makes the same tests on any machine. `steered` are the bugs that are known from the
-    start (None: those of the store and the ledger).
+    start (None: those of the store and the ledger, which are recognised even if the plan steers no test past them).
     """
 
     session: int
@@ -182,7 +182,7 @@ class _Coordinator:
         for problem in enter_findings(self.known, self.store):
             _tell(self.listeners, Notice(problem))
         given = None if portion is None else portion.steered
-        self.steered = given if given is not None else self._steered() if plan.steer else ()
+        self.steered = given if given is not None else self._steered() if plan.steer or portion is not None else ()
         self.portion = portion or Portion(self.session, 0, plan.workers)
         self.division = self._division()
 

@@ -63,7 +63,7 @@ def test_nan_where_a_number_was_is_a_fault() -> None:
 
 
 def test_drawn_inputs_are_like_the_examples() -> None:
-    examples = [np.asarray([[2, 5]], np.int64), np.ones((2, 3), np.float16), np.asarray([True])]
+    examples: list[Array] = [np.asarray([[2, 5]], np.int64), np.ones((2, 3), np.float16), np.asarray([True])]
     for seed in range(20):
         new = drawn(examples, np.random.default_rng(seed))
         assert [(one.shape, one.dtype) for one in new] == [(one.shape, one.dtype) for one in examples]

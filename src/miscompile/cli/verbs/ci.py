@@ -30,6 +30,9 @@ from miscompile.targets.registry import parse_target
 LANES = 2
 """Lanes by default: a constant, because the number of lanes decides which tests are made."""
 
+TRIAGE, UPDATE_TRIAGE = 30.0, 600.0
+"""Seconds of triage after the tests by default: an update may take longer, because people wait for it less often."""
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -80,11 +83,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--triage-time",
     "triage_seconds",
-    default="30s",
-    show_default=True,
     metavar="TIME",
     callback=values.duration,
-    help="Reduce new findings for at most this long after the tests.",
+    help="Reduce new findings for at most this long after the tests. [default: 30s, or 10m with --update-baseline]",
 )
 @click.option(
     "--out",
@@ -129,6 +130,8 @@ def command(
     part = ci.shard_from(shard)
     if update and (baseline is None or part.count > 1):
         raise UsageError("--update-baseline goes with --baseline FILE, and without --shard")
+    if given["triage_seconds"] is None:
+        given["triage_seconds"] = UPDATE_TRIAGE if update else TRIAGE
     entries = ci.baseline_entries(baseline, may_be_absent=update)
     plan = _plan(targets, given, install=install)
     github = bool(os.environ.get("GITHUB_ACTIONS")) if github is None else github
@@ -148,7 +151,8 @@ def command(
     if update and baseline is not None:
         with Store.open(plan.out, create=False) as store:
             added = ci.update_baseline(baseline, entries, store, plan.ledger_file)
-        click.echo(f"{added} bugs are new or changed in {baseline}", err=True)
+        again = "; run it again until it adds none, because look-alikes of known bugs are examined closer" if added else ""
+        click.echo(f"{added} bugs are new or changed in {baseline}{again}", err=True)
         return NOTHING
     return FINDINGS if result.new else NOTHING if code == FINDINGS else code
 
@@ -159,8 +163,7 @@ def _plan(targets: tuple[str, ...], given: dict[str, Any], *, install: bool) -> 
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     fewest = min(parse_target(target).about.ci_tests for target in targets)
     given["tests"], given["out"] = given["tests"] or fewest, given["out"] or default_out(resume=False)
-    given["triage_seconds"] = given["triage_seconds"] or 0.0
-    plan = Plan(targets[0], targets[1:], seconds=None, probe_seconds=None, schedule=True, **given)
+    plan = Plan(targets[0], targets[1:], seconds=None, probe_seconds=None, schedule=True, steer=False, **given)
     validate(plan)
     check_out(plan.out, resume=False)
     first, *others = (ready(target, install=install) for target in targets)
