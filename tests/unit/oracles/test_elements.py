@@ -33,8 +33,8 @@ def test_scalars_nan_and_strings_are_compared() -> None:
     assert compared(floats(1.0), floats(float("nan")))[0]["wrong"]
     assert not compared(floats(float("nan")), floats(float("nan")))[0]["wrong"]
     assert compared(tensor(np.array(1, np.int8)), tensor(np.array(2, np.int8)))[0]["place"] == []
-    texts = [Tensor("string", np.array([one], object)) for one in ("a", "b")]
-    assert compared(*texts) == [{"place": [0], "reference": "a", "faulty": "b", "allowed": 0.0, "wrong": True}]
+    one, other = (Tensor("string", np.array([text], object)) for text in ("a", "b"))
+    assert compared(one, other) == [{"place": [0], "reference": "a", "faulty": "b", "allowed": 0.0, "wrong": True}]
 
 
 def test_outputs_that_cannot_be_compared_give_none() -> None:

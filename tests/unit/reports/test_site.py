@@ -251,7 +251,7 @@ def test_wrong_folders_end_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     out = a_store(tmp_path / "out")
-    for words, says in (
+    wrong: tuple[tuple[list[str | Path], str], ...] = (
         (["report", tmp_path / "none", "--out", tmp_path / "site"], "there is no folder"),
         (["report", tmp_path / "empty", "--out", tmp_path / "site"], "there is no campaign in"),
         (["report", out, "--out", tmp_path / "full"], "is not empty and holds no site"),
@@ -260,7 +260,8 @@ def test_wrong_folders_end_with_one_line(tmp_path: Path) -> None:
         (["report", tmp_path / "none"], "there is no folder"),
         (["serve", tmp_path / "none"], "does not exist"),
         (["serve", tmp_path / "empty", "--port", "0"], "there is no campaign in"),
-    ):
+    )
+    for words, says in wrong:
         result = call(*words)
         assert result.exit_code == 2, words
         assert (result.stdout, result.stderr.count("\n")) == ("", 1)

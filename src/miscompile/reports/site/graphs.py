@@ -5,14 +5,12 @@ model stands below each drawing and has everything else.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from miscompile.base.errors import MiscompileError
 from miscompile.core.case import Program
-from miscompile.graph.bodies import typing_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Graph, Node, ValueType
 from miscompile.graph.read import read
@@ -71,15 +69,10 @@ def draw_program(program: Program, wrong: str = "", marks: Collection[tuple[str,
     if program.kind != "onnx":
         return None
     try:
-        model = read(program.payload)
-        graph = model.graph
-        if len(graph.nodes) > MOST_NODES:
-            return None
+        graph = read(program.payload).graph
     except MiscompileError:
         return None
-    with suppress(MiscompileError):  # a program that is invalid on purpose has the types that it declares alone
-        graph = replace(graph, types={**typing_of(model).types, **graph.types})
-    return draw_graph(graph, wrong, marks)
+    return draw_graph(graph, wrong, marks) if len(graph.nodes) <= MOST_NODES else None
 
 
 def draw_graph(graph: Graph, wrong: str = "", marks: Collection[tuple[str, str]] = ()) -> Drawing:
@@ -114,7 +107,7 @@ def draw_graph(graph: Graph, wrong: str = "", marks: Collection[tuple[str, str]]
     ]
     types = {info.name: info.type for info in inputs} | dict(graph.types)
     drawn = [
-        Line(_curve(route), f"{name}: {_type(types.get(name))}", marked)
+        Line(_curve(route), _typed(name, types.get(name)), marked)
         for route, (name, marked) in zip(found.routes, edges.values(), strict=True)
     ]
     return Drawing(found.width + 2 * _MARGIN, found.height + 2 * _MARGIN, boxes, drawn)
@@ -141,7 +134,7 @@ def _lines(node: Node, graph: Graph) -> list[str]:
         *shown[:_FEW],
         *(["..."] if len(shown) > _FEW else []),
         *(f"{name} = {_constant(graph, name)}" for name in constants),
-        *(f"> {name}: {_type(graph.types.get(name) or _declared(graph, name))}" for name in node.outputs if name),
+        *(f"> {_typed(name, graph.types.get(name) or _declared(graph, name))}" for name in node.outputs if name),
     ]
 
 
@@ -167,6 +160,12 @@ def _attribute(attribute: Attribute) -> str:
     if attribute.kind in ("ints", "floats", "strings"):
         return f"[{', '.join(f'{one:.6g}' if isinstance(one, float) else str(one) for one in attribute.value)}]"
     return f"({attribute.kind})"
+
+
+def _typed(name: str, kind: ValueType | None) -> str:
+    """Return a value's name, with its type where the model declares it: none is inferred, because shape inference of a
+    program that breaks compilers may take all memory."""
+    return name if kind is None else f"{name}: {print_type(kind)}"
 
 
 def _type(kind: ValueType | None) -> str:
