@@ -3,7 +3,10 @@
 A job that reads exit code 0 as "no bug" must be able to rely on it, so a run that tested nothing has a code of its own.
 """
 
-from miscompile.reports.summary import Summary
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # importing it takes longer than the bare command does
+    from miscompile.reports.summary import Summary
 
 NOTHING = 0
 """Something was tested, and nothing was found."""
@@ -24,7 +27,7 @@ STOPPED = 130
 """The verb was interrupted before it had a result."""
 
 
-def code_of(summary: Summary) -> int:
+def code_of(summary: "Summary") -> int:
     """Return the exit code of a campaign with this summary."""
     if summary.announced():
         return FINDINGS

@@ -70,6 +70,7 @@ def _of(target: str) -> tuple[FrontEnd, ...]:
     spec = parse_target(target)
     if spec.via:
         return (FrontEnd(spec.about.kinds[0], target),)
-    own = ("onnx",) if "onnx" in spec.about.kinds and not spec.about.lowered else ()
+    about = spec.about
+    own = ("onnx",) if "onnx" in about.kinds and not about.lowered and not about.executors else ()
     ways = [FrontEnd("onnx", target) for _ in own]
-    return (*ways, *(FrontEnd(front.library, with_front_end(target, via)) for via, front in spec.about.fronts.items()))
+    return (*ways, *(FrontEnd(front.library, with_front_end(target, via)) for via, front in about.fronts.items()))

@@ -275,9 +275,14 @@ def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the p
 
 @lru_cache(256)
 def second_executor(text: str) -> str:
-    """Return the spec of the target `text` with another executor of its results (`About.executors`); empty: it has
-    none."""
-    spec = parse_target(text)
+    """Return the spec of the target `text` with another executor of its results (`About.executors`).
+
+    Empty for a target that has none, and for one that is not installed here.
+    """
+    try:
+        spec = parse_target(text)
+    except SpecError:
+        return ""
     own = spec.options.get(EXECUTOR, next(iter(spec.about.executors), ""))
     other = next((name for name in spec.about.executors if name != own), "")
     return f"{spec.release}{Spec('', tuple({**spec.options, EXECUTOR: other}.items()))}" if other else ""
