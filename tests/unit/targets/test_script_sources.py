@@ -100,7 +100,9 @@ LOWERED = tuple(name for name in RUNNERS if about(name).lowered)
 def test_no_function_of_a_lowering_has_the_name_of_one_of_a_runner(target: str) -> None:
     """A script may contain both, because lowered programs bring functions of their own."""
     taken = defined(load_attribute(about(target).script).sources)
-    package = load_attribute(lines_of(target).program.partition(":")[0] + ":LOWERINGS")
+    lines = lines_of(target)
+    assert isinstance(lines, ScriptLines)
+    package = load_attribute(lines.program.partition(":")[0] + ":LOWERINGS")
     texts = [path.read_text("utf-8") for path in files(package).iterdir() if path.name.endswith(".py")]
     names = {node.name for text in texts for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     assert names

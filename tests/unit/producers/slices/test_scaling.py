@@ -40,6 +40,7 @@ def test_all_sizes_shrink_together() -> None:
     assert isinstance(info, TensorType)
     assert info.shape is not None
     count = info.shape[1]
+    assert isinstance(count, int)
     group = next(node.attributes["group"].value for node in small.graph.nodes if "group" in node.attributes)
     assert group == count < 64
     assert [node.op for node in small.graph.nodes] == ["Conv", "Conv", "Relu", "Concat"]
