@@ -53,7 +53,8 @@ def layered_layout(
     heights = [max((sizes[box][1] for box in row if box < len(sizes)), default=0.0) for row in rows]
     tops = [sum(heights[:place]) + LAYER_GAP * place for place in range(len(rows))]
     y = [tops[row] + heights[row] / 2 for row in layer]
-    routes = [_route(path, x, y, sizes) for path in paths]
+    height_of = [sizes[box][1] if box < len(sizes) else heights[row] for box, row in enumerate(layer)]
+    routes = [_route(path, x, y, height_of) for path in paths]
     most = max((x[box] + width[box] / 2 for box in range(len(width))), default=0.0)
     height = sum(heights) + LAYER_GAP * max(len(rows) - 1, 0)
     return LayeredLayout(most, height, list(zip(x, y, strict=True))[: len(sizes)], routes)
@@ -118,11 +119,13 @@ def _spread(row: Sequence[int], x: list[float], width: Sequence[float]) -> None:
 
 
 def _route(
-    path: Sequence[int], x: Sequence[float], y: Sequence[float], sizes: Sequence[tuple[float, float]]
+    path: Sequence[int], x: Sequence[float], y: Sequence[float], height: Sequence[float]
 ) -> list[tuple[float, float]]:
-    start, end = path[0], path[-1]
-    top, bottom = y[start] + sizes[start][1] / 2, y[end] - sizes[end][1] / 2
-    return [(x[start], top), *((x[box], y[box]) for box in path[1:-1]), (x[end], bottom)]
+    """Return the points of an edge: it leaves below the first box, passes each layer straight, and ends at the last."""
+    top = [(x[box], y[box] - height[box] / 2) for box in path]
+    bottom = [(x[box], y[box] + height[box] / 2) for box in path]
+    between = [point for pair in zip(top[1:-1], bottom[1:-1], strict=True) for point in pair]
+    return [bottom[0], *between, top[-1]]
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:

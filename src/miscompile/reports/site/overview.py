@@ -60,7 +60,10 @@ def tallies(entries: Iterable[Entry], key: str, names: Callable[[Entry], Iterabl
     for entry in entries:
         for name in names(entry):
             counts.setdefault(name, Counter())[entry.group] += 1
-    found = [Tally(name, one, f"{key}={quote(name, safe='')}") for name, one in counts.items()]
+    found = [
+        Tally(name, {group: one[group] for group in GROUPS if one[group]}, f"{key}={quote(name, safe='')}")
+        for name, one in counts.items()
+    ]
     return sorted(found, key=lambda tally: (-tally.total, tally.name))
 
 

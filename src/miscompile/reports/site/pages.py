@@ -103,7 +103,7 @@ def finding_page(site: Site, contents: Contents, entry: Entry, stored: Stored) -
         signature=signature, rule=RULES.get(str(facts.get("rule", "")), ""), cause=culprit_text(stored).split("\n\n"),
         builds=build_lines(facts), evidence=evidence_rows(facts), model=model_text(finding.case.program)[:_MOST_TEXT],
         drawing=draw_program(finding.case.program, wrong, marks_of(facts)),
-        rewritten=(), before=None if original is None else draw_program(original.program, wrong),
+        before=None if original is None else draw_program(original.program, wrong),
         inputs=shown_inputs(finding.case), elements=compared_elements(facts.get("details", {})),
         output=wrong, known=_known(facts, _ledger_entry(contents, stored)), versions=sorted(stored.versions.items()),
         related=[one for one in of_this if one.record.identifier == facts.get("slip_of")],
