@@ -49,7 +49,7 @@ def test_a_wrong_torch_compile(torch: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_module_that_is_not_deterministic(torch: Any) -> None:
-    class Noisy(torch.nn.Module):  # type: ignore[misc,name-defined]
+    class Noisy(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             return x + torch.rand_like(x)
 
