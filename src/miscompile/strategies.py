@@ -9,24 +9,24 @@
 Hypothesis is no dependency of the package: this module needs it installed.
 """
 
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import onnx
 from hypothesis import strategies as st
 
+from miscompile.base.rng import stream
+from miscompile.graph.edges import reads
+from miscompile.graph.emit import to_program
+from miscompile.graph.model import Graph, Model, ValueInfo
+from miscompile.graph.read import read
+from miscompile.graph.typing import value_types
 from miscompile.ops.support import Support
 from miscompile.producers.options import OPSETS, GeneratorOptions
 from miscompile.producers.strict import Strict
 
 MOST_NODES = 8
-
-_RICH: Mapping[str, Any] = {}
-_PLAIN: Mapping[str, Any] = {"motifs": 0.0, "noops": 0.0, "control": 0.0, "inner_outputs": 0.0}
-"""Options with and without patterns of several operators. The generator plants one where a random number is small, so
-that the smallest choices would make large models; a plain model is the smaller choice."""
 
 
 def models(
@@ -43,27 +43,55 @@ def models(
     `ops`, `dtypes` (as in `float32`) and `opsets` restrict the models; empty ones do not, except that operator sets
     newer than the installed onnx are left out. Ranks and sizes of tensors are at most `max_rank` and `max_dim`.
 
-    Models shrink by Hypothesis itself and not by the tool's reducer: every choice of the generator is a choice of
-    Hypothesis (`randoms(use_true_random=False)`), so a smaller sequence of choices is another valid model, and
-    Hypothesis can replay, store and mix examples. The reducer would have to run the test behind Hypothesis's back, and
-    what it returns would be no example that Hypothesis knows. Its shrinking is coarser; for a minimal model give the
-    shrunk one to `miscompile check`, whose findings the reducer cuts further.
+    A model is a window of consecutive operators of a graph that the tool's generator makes from a seed. Hypothesis
+    draws the seed and the window, and shrinks the window, to a single operator if that is enough: what an operator
+    outside computed becomes an input. So Hypothesis can replay, store and mix examples. The tool's reducer is not used,
+    because it would run the test behind Hypothesis's back, and its results would be no examples that Hypothesis knows;
+    drawing each choice of the generator from Hypothesis was tried, and took minutes to shrink a graph by half. For
+    smaller shapes and attributes give the model to `miscompile check`, whose findings the reducer cuts.
 
     Raises UsageError at the first example when the restrictions leave no operator.
     """
     newest = onnx.defs.onnx_opset_version()
-    chosen = tuple(opsets) or tuple(opset for opset in OPSETS if opset <= newest)
+    options = GeneratorOptions(
+        nodes=max_nodes, spread=0.0, ops=tuple(ops), dtypes=tuple(dtypes),
+        opsets=tuple(opsets) or tuple(opset for opset in OPSETS if opset <= newest),
+        max_rank=max_rank, max_dim=max_dim, max_elements=256, guidance="off", variants=1,
+    )  # fmt: skip
+    return _windows(options)
 
-    def model(size: int, rich: bool, choices: random.Random) -> onnx.ModelProto:
-        options = GeneratorOptions(
-            nodes=size, spread=0.0, ops=tuple(ops), dtypes=tuple(dtypes), opsets=chosen, max_rank=max_rank,
-            max_dim=max_dim, max_elements=256, guidance="off", variants=1, **(_RICH if rich else _PLAIN),
-        )  # fmt: skip
-        # A producer remembers what it has made, and an example must not depend on others, so each has its own.
-        return onnx.load_from_string(Strict(options, _open()).propose(choices).program.payload)
 
-    choices = st.randoms(use_true_random=False, note_method_calls=False)
-    return st.builds(model, st.integers(1, max_nodes), st.booleans(), choices)
+@st.composite
+def _windows(draw: st.DrawFn, options: GeneratorOptions) -> onnx.ModelProto:
+    model = _generated(options, draw(st.integers(0, 2**32 - 1)))
+    total = len(model.graph.nodes)
+    count = draw(st.integers(1, total))
+    first = draw(st.integers(0, total - count))
+    return onnx.load_from_string(to_program(_window(model, first, first + count)).payload)
+
+
+def _window(model: Model, first: int, last: int) -> Model:
+    """Return the operators `first` to `last - 1`; the model as it is when a value on their edge has no known type."""
+    graph, types = model.graph, value_types(model, strict=False)
+    nodes = graph.nodes[first:last]
+    made = {name for node in nodes for name in node.outputs if name}
+    wanted = list(dict.fromkeys(name for node in nodes for name in reads(node) if name not in made))
+    kept = {name: graph.initializers[name] for name in wanted if name in graph.initializers}
+    ends = [name for name in wanted if name not in kept]
+    used = {name for node in nodes for name in reads(node)}
+    results = [name for name in made if name not in used] or sorted(made)
+    if len(nodes) == len(graph.nodes) or not all(name in types for name in (*ends, *results)):
+        return model
+    inputs = tuple(ValueInfo(name, types[name]) for name in ends)
+    outputs = tuple(ValueInfo(name, types[name]) for name in sorted(results))
+    return replace(model, graph=Graph(graph.name, inputs, outputs, nodes, kept))
+
+
+@lru_cache(maxsize=64)
+def _generated(options: GeneratorOptions, seed: int) -> Model:
+    """Return the graph of a seed; cached, because shrinking cuts windows of one graph."""
+    # A producer remembers what it has made, and an example must not depend on others, so each has its own.
+    return read(Strict(options, _open()).propose(stream(seed, "strategy")).program.payload)
 
 
 @lru_cache(maxsize=1)

@@ -55,7 +55,11 @@ def test_a_model_with_an_operator_that_the_compiler_lacks_is_not_tested(tmp_path
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "model.onnx")
     words = ("check", "model.onnx", "--target", "toy", "--no-slices", "--tests", "4", "--workers", "1")
     done = subprocess.run(
-        [sys.executable, "-m", "miscompile", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "miscompile", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=600,
     )
     assert done.returncode == 4, done.stderr

@@ -25,7 +25,7 @@ from miscompile.targets.registry import DEFAULT_TARGET
 from miscompile.testing import jax_function, torch_module
 from miscompile.triage.attribution import Confirmer
 
-Model: TypeAlias = Any
+CheckedModel: TypeAlias = Any
 """A path, the bytes or the `onnx.ModelProto` of an ONNX model, a `torch.nn.Module`, or a function of JAX."""
 
 BUDGET = 20
@@ -33,7 +33,7 @@ BUDGET = 20
 
 
 def assert_compiles_alike(
-    model: Model,
+    model: CheckedModel,
     targets: str | Sequence[str] = (),
     budget: int = BUDGET,
     *,
@@ -73,7 +73,7 @@ def assert_compiles_alike(
         raise UsageError(f"{type(model).__name__} is no ONNX model, torch module or function of JAX")
 
 
-def _is_torch(model: Model) -> bool:
+def _is_torch(model: CheckedModel) -> bool:
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 

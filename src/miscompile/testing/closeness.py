@@ -5,13 +5,13 @@ inputs that are moved by units in the last place, and what moves with them is no
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
-Function: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+from miscompile.core.tensor import Array
+
+ArrayFunction: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """From arrays to arrays; both sides of a comparison have this form."""
 
 REPETITIONS = 8
@@ -22,7 +22,7 @@ _UNITS = 64.0
 """Units in the last place, of an element and of the largest one, that reassociation may cost."""
 
 
-def difference(function: Function, inputs: Sequence[Array], got: Sequence[Array], rng: np.random.Generator) -> str:
+def difference(function: ArrayFunction, inputs: Sequence[Array], got: Sequence[Array], rng: np.random.Generator) -> str:
     """Return one line on how `got` differs from `function(inputs)` beyond rounding; an empty text when it does not.
 
     Floats of numpy's types are compared in float64, everything else exactly, but elements that change when the inputs
@@ -35,12 +35,21 @@ def difference(function: Function, inputs: Sequence[Array], got: Sequence[Array]
     for place, (want, have) in enumerate(zip(expected, map(np.asarray, got), strict=True)):
         if want.shape != have.shape or want.dtype != have.dtype:
             return f"output {place} is {have.dtype}{list(have.shape)}, expected {want.dtype}{list(want.shape)}"
-        if np.array_equal(want, have, equal_nan=want.dtype.kind in "fc"):
+        if _same(want, have):
             continue
         moved = moved or [list(map(np.asarray, function(_moved(inputs, rng)))) for _ in range(REPETITIONS)]
         if told := _differs(want, have, [run[place] for run in moved]):
             return f"output {place}: {told}"
     return ""
+
+
+def identical(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    """Tell whether two runs of a function gave the same, NaN being the same as NaN."""
+    return len(one) == len(other) and all(map(_same, one, other))
+
+
+def _same(one: Array, other: Array) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
 
 
 def _differs(want: Array, have: Array, moved: Sequence[Array]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from miscompile.base.errors import UsageError
-from miscompile.testing.closeness import Array, difference, drawn
+from miscompile.core.tensor import Array
+from miscompile.testing.closeness import difference, drawn
 
 TARGET = "xla"
 

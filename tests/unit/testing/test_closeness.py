@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from miscompile.testing.closeness import Array, difference, drawn
+from miscompile.core.tensor import Array
+from miscompile.testing.closeness import difference, drawn
 
 
 def total(inputs: Sequence[Array]) -> list[Array]:

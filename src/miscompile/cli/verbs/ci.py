@@ -151,8 +151,9 @@ def command(
     if update and baseline is not None:
         with Store.open(plan.out, create=False) as store:
             added = ci.update_baseline(baseline, entries, store, plan.ledger_file)
-        again = "; run it again until it adds none, because look-alikes of known bugs are examined closer" if added else ""
-        click.echo(f"{added} bugs are new or changed in {baseline}{again}", err=True)
+        click.echo(f"{added} bugs are new or changed in {baseline}", err=True)
+        if added:
+            click.echo("run it again until none is: look-alikes of known bugs are examined more closely", err=True)
         return NOTHING
     return FINDINGS if result.new else NOTHING if code == FINDINGS else code
 
