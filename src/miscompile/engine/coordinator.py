@@ -31,7 +31,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
 from miscompile.engine.supervisor import LaneSupervisor, Message
-from miscompile.engine.wiring import make_producer, triage_settings
+from miscompile.engine.wiring import make_producer, most_bytes, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
@@ -82,7 +82,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        Around(Path(plan.model))  # raises for a broken model before anything is written
+        Around(Path(plan.model), most_bytes=most_bytes(plan))  # raises for a broken model before anything is written
     seeds = _cut(plan, listeners) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind

@@ -103,7 +103,7 @@ def _context(targets: Sequence[str], support: Support, seeds: Sequence[Seed], co
 
 def _around(plan: Plan, inputs: Sequence[FittingInput], make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
     """Return the producer for the user's model, and for its slices if the targets accept any."""
-    around = Around(Path(plan.model or ""), inputs, _most_bytes(plan))
+    around = Around(Path(plan.model or ""), inputs, most_bytes(plan))
     if make is None:
         return around
     try:
@@ -113,7 +113,7 @@ def _around(plan: Plan, inputs: Sequence[FittingInput], make: Callable[[tuple[st
     return Mixture(((around, 1.0), (sliced, 1.0)))
 
 
-def _most_bytes(plan: Plan) -> int:
+def most_bytes(plan: Plan) -> int:
     """Return the bytes of inputs that a worker of this campaign can receive on this machine."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(machine, LARGEST_BODY, plan.limits.memory or machine)

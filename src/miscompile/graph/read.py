@@ -53,7 +53,8 @@ def read(data: bytes | onnx.ModelProto) -> Model:
 def load(path: str | Path) -> Model:
     """Return the model in the file at `path`, with external data from files in the same folder.
 
-    Negative sizes of inputs, outputs and values become unknown, see `without_negative_sizes`. Raises ModelError when a file cannot be read or is broken.
+    Negative sizes of inputs, outputs and values become unknown, see `without_negative_sizes`. Raises ModelError when a
+    file cannot be read or is broken.
     """
     place = Path(path)
     try:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from miscompile import __version__
 from miscompile.base.errors import ExecutionError
+from miscompile.cli.exit_codes import UNTESTED
 from miscompile.cli.main import VERBS, program
 from miscompile.engine import coordinator, single
 from miscompile.engine.plan import Plan
@@ -152,7 +153,7 @@ def test_a_finding_that_is_not_there(verb: str, identifier: str, tmp_path: Path)
 
 def test_a_database_that_is_none_is_moved_aside_and_made_anew(tmp_path: Path) -> None:
     (tmp_path / "miscompile.db").write_text("nonsense " * 500)
-    assert call("findings", tmp_path).exit_code == 0
+    assert call("findings", tmp_path).exit_code == UNTESTED
     assert (tmp_path / "miscompile.db.damaged-0").read_text() == "nonsense " * 500
 
 
@@ -246,12 +247,13 @@ def test_help_lists_every_verb_with_a_line() -> None:
 
 
 def options_of(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> Plan:
-    """Return the options that reach the campaign; the campaign itself leaves an empty store."""
+    """Return the options that reach the campaign; the campaign itself leaves a store of one test."""
     seen: list[Plan] = []
 
     def note(options: Plan, _: Sequence[Any]) -> None:
         seen.append(options)
-        Store.open(options.out).close()
+        with Store.open(options.out) as store:
+            store.add_counters({"tests": 1})
 
     monkeypatch.setattr(coordinator, "fuzz", note)
     result = call(*words)

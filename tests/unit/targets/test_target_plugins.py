@@ -108,7 +108,7 @@ def test_a_broken_plugin_is_an_error_only_when_it_is_asked_for(
     assert (listed.exit_code, asked.exit_code) == (0, 2)
     assert str(caught.value) in listed.stdout
     assert asked.stderr == f"miscompile: error: {caught.value}\n"
-    with pytest.raises(SpecError, match="there is no target 'nothing'; there are: .*inductor"):
+    with pytest.raises(SpecError, match=r"there is no target 'nothing'; there are: .*inductor"):
         registry.parse_target("nothing")
 
 
