@@ -43,9 +43,10 @@ def convert(model: bytes, folder: str, level: str) -> str:
     source, path = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.mnn")
     with open(source, "wb") as file:
         file.write(model)
+    options = ["--convertMatmulToConv", "1" if level == "full" else "0"]
     # Exact GELU, and no flush of subnormal constants to zero.
-    options = ["--useGeluApproximation", "0", "--alignDenormalizedValue", "0"]
-    options += ["--convertMatmulToConv", "1" if level == "full" else "0"]
+    options += ["--useGeluApproximation", "0"]
+    options += ["--alignDenormalizedValue", "0"]
     command = ["mnnconvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", path, "--bizCode", "none", *options]
     done, printed = heard(lambda: _tools.mnnconvert(command))
     if not done or not os.path.exists(path):

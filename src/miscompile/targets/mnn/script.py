@@ -12,8 +12,8 @@ def run(level, off=()):
 SCRIPT = ScriptLines(
     sources=("miscompile.targets.mnn.runner",),
     settings={
-        "converter option useGeluApproximation": '"--useGeluApproximation", "0"',
-        "converter option alignDenormalizedValue": '"--alignDenormalizedValue", "0"',
+        "converter option useGeluApproximation": 'options += ["--useGeluApproximation", "0"]',
+        "converter option alignDenormalizedValue": 'options += ["--alignDenormalizedValue", "0"]',
     },
     imports=("from importlib import metadata",),
     levels={"off": '"off"', "full": '"full"'},

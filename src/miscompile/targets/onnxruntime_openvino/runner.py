@@ -27,8 +27,9 @@ def start(model: bytes, level: str, threads: int = 1) -> ort.InferenceSession:
     options.log_severity_level = 4
     if level == "off":
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    config = {"CPU": {"INFERENCE_NUM_THREADS": str(threads)}}
     # By default the plugin computes in bfloat16 where the processor can.
-    config = {"CPU": {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": str(threads)}}
+    config["CPU"]["INFERENCE_PRECISION_HINT"] = "f32"
     given = {"device_type": "CPU", "load_config": json.dumps(config)}
     session = ort.InferenceSession(
         model, options, providers=[PROVIDER, "CPUExecutionProvider"], provider_options=[given, {}]

@@ -11,7 +11,7 @@ def run(level, off=()):
 
 SCRIPT = ScriptLines(
     sources=("miscompile.targets.onnxruntime_openvino.runner",),
-    settings={"OpenVINO's INFERENCE_PRECISION_HINT": '"INFERENCE_PRECISION_HINT": "f32"'},
+    settings={"OpenVINO's INFERENCE_PRECISION_HINT": 'config["CPU"]["INFERENCE_PRECISION_HINT"] = "f32"'},
     levels={level: f'"{level}"' for level in ("off", "basic", "full")},
     run=_RUN,
     versions='"onnxruntime-openvino", ort.__version__',
