@@ -13,7 +13,7 @@ from miscompile.graph.read import read
 from miscompile.targets.litert import tensors
 from miscompile.targets.litert.program import program
 from miscompile.targets.litert.runner import model_of, run_arrays, start
-from miscompile.targets.litert.tensors import Value, tensor
+from miscompile.targets.litert.tensors import LiteValue, tensor
 from miscompile.targets.lowering.program import UnloweredError
 from miscompile.targets.plain import ByName, PlainAdapter
 
@@ -41,7 +41,7 @@ def _inputs(model: Model) -> list[ValueInfo]:
     return [info for info in model.graph.inputs if info.name not in model.graph.initializers]
 
 
-def _function(model: Model) -> Callable[..., Sequence[Value]]:
+def _function(model: Model) -> Callable[..., Sequence[LiteValue]]:
     """Return the model as a function of symbolic tensors."""
     text = program(model)
     space: dict[str, Any] = {"np": np, "math": math, **vars(tensors)}
@@ -50,12 +50,12 @@ def _function(model: Model) -> Callable[..., Sequence[Value]]:
             raise UnloweredError(f"element type {value.dtype} has no lowering")
         space[name] = tensor(value.array, value.dtype)
     exec(compile(text.source, "program.py", "exec"), space)
-    function: Callable[..., Sequence[Value]] = space["program"]
+    function: Callable[..., Sequence[LiteValue]] = space["program"]
     return function
 
 
-def _input(info: ValueInfo) -> Value:
+def _input(info: ValueInfo) -> LiteValue:
     kind = info.type
     if not isinstance(kind, TensorType) or not kind.static or kind.dtype not in TYPES:
         raise UnloweredError(f"an input of type {kind} has no lowering")
-    return Value(tuple(int(size or 0) for size in kind.shape or ()), kind.dtype)
+    return LiteValue(tuple(int(size or 0) for size in kind.shape or ()), kind.dtype)

@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
 from miscompile.targets.litert.names import DELEGATE, NODE_FUSION, REUSE
-from miscompile.targets.litert.tensors import LiteCall, Value, reshaped
+from miscompile.targets.litert.tensors import LiteCall, LiteValue, reshaped
 
 KERNELS = {
     "off": OpResolverType.BUILTIN_REF,
@@ -43,12 +43,12 @@ class AlignedBuffer(schema.BufferT):  # type: ignore[misc]  # the schema is not 
         return schema.BufferEnd(builder)
 
 
-def model_of(inputs: Sequence[Value], outputs: Sequence[Value]) -> bytes:
+def model_of(inputs: Sequence[LiteValue], outputs: Sequence[LiteValue]) -> bytes:
     """Return the model that computes `outputs` from `inputs`.
 
     A result that is an input, a constant or another result is copied.
     """
-    given, results = {id(value) for value in inputs}, list[Value]()
+    given, results = {id(value) for value in inputs}, list[LiteValue]()
     for value in outputs:
         known = id(value) in given or value.array is not None
         results.append(reshaped(value, value.shape) if known else value)
@@ -74,7 +74,7 @@ def model_of(inputs: Sequence[Value], outputs: Sequence[Value]) -> bytes:
     return bytes(builder.Output())
 
 
-def collect_calls(value: Value, calls: list[LiteCall], order: dict[int, Value]) -> None:
+def collect_calls(value: LiteValue, calls: list[LiteCall], order: dict[int, LiteValue]) -> None:
     """Append the calls that compute `value` after those of their operands; enter constants into `order`."""
     if value.array is not None:
         order[id(value)] = value
@@ -84,7 +84,7 @@ def collect_calls(value: Value, calls: list[LiteCall], order: dict[int, Value]) 
         calls.append(value.call)
 
 
-def entry_of(value: Value, name: str, buffers: list[Any]) -> Any:  # noqa: ANN401 - of the schema
+def entry_of(value: LiteValue, name: str, buffers: list[Any]) -> Any:  # noqa: ANN401 - of the schema
     """Return the table of a tensor; append the bytes of a constant to `buffers`."""
     entry = schema.TensorT()
     entry.shape, entry.type, entry.name = list(value.shape), getattr(schema.TensorType, value.dtype.upper()), name

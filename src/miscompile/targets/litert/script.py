@@ -16,7 +16,7 @@ def run(level, off=()):
 
 def write_model():
     """Return the model in LiteRT's format."""
-    given = [Value(array.shape, array.dtype.name) for array in feeds[0].values()]
+    given = [LiteValue(array.shape, array.dtype.name) for array in feeds[0].values()]
     return model_of(given, program(*given))
 ''',
     versions='"ai-edge-litert", metadata.version("ai-edge-litert")',

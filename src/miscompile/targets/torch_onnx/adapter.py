@@ -38,6 +38,9 @@ RUNTIMES = ("onnxruntime", "reference")
 _KNOWN = frozenset((*NUMBERS, "bool")) - {"bfloat16"}
 """Element types of inputs and outputs; ONNX Runtime has hardly a kernel for bfloat16 on the CPU."""
 
+_UNTRACED = frozenset({"uint16", "uint32", "uint64"})
+"""Element types that the exporter of TorchScript does not take."""
+
 
 class TorchOnnx:
     """Exports programs. Raises SpecError for an unknown exporter or runtime."""
@@ -61,7 +64,7 @@ class TorchOnnx:
         exporter and of ONNX Runtime.
         """
         switch_off(build.disabled)
-        function = _function(program)
+        function = _function(program, _KNOWN - _UNTRACED if self._traces else _KNOWN)
         if build.level == "off":
             return EagerSession(function)
         module = runner.FunctionModule(function).eval()
@@ -125,10 +128,10 @@ class ModelSession:
         return tuple(None if array is None else tensor(array) for array in outputs)
 
 
-def _function(program: Program) -> Callable[..., Sequence[torch.Tensor]]:
-    """Return the program as a function of torch. Raises UnloweredError for what has no lowering."""
+def _function(program: Program, known: frozenset[str]) -> Callable[..., Sequence[torch.Tensor]]:
+    """Return a program of `known` element types as a function of torch. Raises UnloweredError for others."""
     for port in (*program.inputs, *program.outputs):
-        if port.dtype not in _KNOWN:
+        if port.dtype not in known:
             raise UnloweredError(f"element type {port.dtype} has no lowering")
     text = lowered(read(program.payload))
     space: dict[str, Any] = {"torch": torch}

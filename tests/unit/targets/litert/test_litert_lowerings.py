@@ -15,13 +15,13 @@ from miscompile.ops.draws import Draw, draw_call
 from miscompile.ops.registry import admitted, specs
 from miscompile.targets.litert import tensors
 from miscompile.targets.litert.program import LOWERINGS, program
-from miscompile.targets.litert.tensors import LiteCall, Value, tensor
+from miscompile.targets.litert.tensors import LiteCall, LiteValue, tensor
 from miscompile.targets.lowering.table import load
 
 OPSET = 18
 
 
-def lowered(model: Model, inputs: list[Value]) -> list[Value]:
+def lowered(model: Model, inputs: list[LiteValue]) -> list[LiteValue]:
     """Return the symbolic results of a model."""
     text = program(model)
     space: dict[str, Any] = {"np": np, "math": math, **vars(tensors)}
@@ -34,7 +34,7 @@ def model_of(text: str) -> Model:
     return read(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]>{text}').SerializeToString())
 
 
-def codes(value: Value) -> list[str]:
+def codes(value: LiteValue) -> list[str]:
     """Return the operators that compute a value from an input, the first one first."""
     found: list[str] = []
     while isinstance(value.call, LiteCall):
@@ -59,7 +59,7 @@ def test_results_have_the_standard_s_shapes_and_types(op: str) -> None:
         model = draw.model()
         kinds = [info.type for info in model.graph.inputs]
         inputs = [
-            Value(tuple(int(size) for size in kind.shape or ()), kind.dtype)  # type: ignore[arg-type]
+            LiteValue(tuple(int(size) for size in kind.shape or ()), kind.dtype)  # type: ignore[arg-type]
             for kind in kinds
             if isinstance(kind, TensorType)
         ]
@@ -75,7 +75,7 @@ def test_a_convolution_stands_between_transpositions() -> None:
     model = model_of(
         "g (float[1,2,5,5] x, float[3,2,3,3] w) => (float[1,3,5,5] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }"
     )
-    (y,) = lowered(model, [Value((1, 2, 5, 5), "float32"), Value((3, 2, 3, 3), "float32")])
+    (y,) = lowered(model, [LiteValue((1, 2, 5, 5), "float32"), LiteValue((3, 2, 3, 3), "float32")])
     assert codes(y) == ["PADV2", "TRANSPOSE", "CONV_2D", "TRANSPOSE"]
     assert y.shape == (1, 3, 5, 5)
 
@@ -83,7 +83,7 @@ def test_a_convolution_stands_between_transpositions() -> None:
 def test_a_slice_backwards_ends_before_the_first_element() -> None:
     model = model_of("""g (float[4] x) => (float[4] y)
         <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] a = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, a, t) }""")
-    (y,) = lowered(model, [Value((4,), "float32")])
+    (y,) = lowered(model, [LiteValue((4,), "float32")])
     assert y.shape == (4,)
     assert y.call is not None
     assert y.call.fields == {"endMask": 1}
@@ -91,4 +91,4 @@ def test_a_slice_backwards_ends_before_the_first_element() -> None:
 
 def test_types_without_a_kernel_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="int8 has no lowering"):
-        lowered(model_of("g (int8[2] x, int8[2] z) => (int8[2] y) { y = Add(x, z) }"), [Value((2,), "int8")] * 2)
+        lowered(model_of("g (int8[2] x, int8[2] z) => (int8[2] y) { y = Add(x, z) }"), [LiteValue((2,), "int8")] * 2)
