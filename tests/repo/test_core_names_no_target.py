@@ -11,6 +11,8 @@ COMPILERS = frozenset(name for name in CATALOGUE.built_in if about(name).role ==
 
 REASONS = {
     "targets/registry.py": "the default target, which is installed with this package",
+    "targets/optimisers/adapter.py": "the option `executor` has the name of what runs the optimised models",
+    "targets/optimisers/description.py": "the executors, and the distribution that every optimiser needs",
     "cli/verbs/harvest.py": "the sources of harvesting are test suites, and some are called as their compiler is",
     "harvest/patterns/suites.py": "the test suites that a hook can watch, and the packages that they need",
     "harvest/patterns/tvm_tests.py": "the harvester of TVM's own tests, and the packages that they need",

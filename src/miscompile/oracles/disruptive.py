@@ -20,10 +20,12 @@ from typing import Any
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, TimedOut, Values, status_of
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Verdict, Violated
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.second_executor import UNOPTIMISED
+from miscompile.targets.registry import second_executor
 
 ORACLE = "disruptive"
 """The name of this oracle in recipes."""
@@ -66,6 +68,14 @@ def judge_invalid(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
     """
     recipe = runs[0].case.recipe
     counts = str(recipe.get("counts", "deaths"))
+    if second_executor(runs[-1].target):  # what runs the result is to blame for all that happens after the compilation
+        counts = "deaths"
+        if any(
+            getattr(outcome, "stage", "run") != "compile" or run.build.level == "off"
+            for run, outcome in zip(runs, outcomes, strict=True)
+            if _is_fatal(outcome, counts)
+        ) or isinstance(outcomes[-1], Values):
+            return Inconclusive(UNOPTIMISED)
     for run, outcome in zip(runs, outcomes, strict=True):
         if _is_fatal(outcome, counts):
             return _violated(bad_build(run, None, outcome), recipe)

@@ -15,7 +15,7 @@ from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Inconclusive, Needs, Verdict, Violated
 from miscompile.targets.registry import second_executor
 
-Judge = Callable[[Sequence[Run], Sequence[Outcome]], Verdict]
+PairJudge = Callable[[Sequence[Run], Sequence[Outcome]], Verdict]
 """Judges the second of several runs against the first one; further ones are Monte-Carlo runs."""
 
 ONE_EXECUTOR = "only one executor shows it"
@@ -23,11 +23,11 @@ UNOPTIMISED = "the executor fails on the original program"
 
 
 def is_seconding(run: Run, target: str) -> bool:
-    """Tell whether `run`, asked for by the judgement of a run on `target`, is one of the second executor."""
+    """Tell whether `run` belongs to the second executor of `target`."""
     return bool(second_executor(target)) and run.target == second_executor(target)
 
 
-def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: Judge) -> Verdict:
+def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; where the target has a second executor, both must show a violation.
 
     The first executor alone decides about errors of the optimiser itself, and where the second one does not run the
@@ -52,7 +52,7 @@ def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: Judge) -> 
     return _weighed(verdict.evidence, [runs[i] for i in places], [outcomes[i] for i in places], judge)
 
 
-def _weighed(evidence: Evidence, runs: Sequence[Run], outcomes: Sequence[Outcome], judge: Judge) -> Verdict:
+def _weighed(evidence: Evidence, runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge) -> Verdict:
     """Return the verdict on `evidence` after the runs of the second executor."""
     if not all(isinstance(outcome, Values) for outcome in outcomes[:2]):
         return Violated(evidence)

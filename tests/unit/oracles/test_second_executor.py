@@ -9,6 +9,7 @@ from oracle_cases import FULL, OFF, case, values
 from miscompile.core.outcome import Crashed, Outcome, Raised, Unsupported
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.disruptive import judge_invalid
 from miscompile.oracles.judge import judge_pair
 from miscompile.oracles.second_executor import ONE_EXECUTOR, UNOPTIMISED
 from miscompile.targets.registry import second_executor
@@ -81,6 +82,13 @@ def test_an_error_of_one_kernel_does_not_count() -> None:
 
 def test_a_failure_of_the_original_program_is_not_the_optimisers() -> None:
     assert judged(Raised("run", "Fail", "kernel"), GOOD) == Inconclusive(UNOPTIMISED)
+
+
+def test_an_invalid_program_blames_the_optimiser_only_for_its_own_death() -> None:
+    dead, alive = Crashed("compile", 11), Crashed("run", 6)
+    assert isinstance(judge_invalid(runs(), [Unsupported("compile", "no"), dead]), Violated)
+    assert judge_invalid(runs(), [alive, alive]) == Inconclusive(UNOPTIMISED)
+    assert judge_invalid(runs(), [GOOD, GOOD]) == Inconclusive(UNOPTIMISED)
 
 
 def test_equal_values_need_one_round() -> None:

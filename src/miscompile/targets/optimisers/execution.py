@@ -17,7 +17,7 @@ from onnxruntime.capi import _pybind_state as native
 
 from miscompile.targets.ort_values import saturates
 
-Array = NDArray[np.generic]
+_Array = NDArray[np.generic]
 
 
 class BrokenModelError(Exception):
@@ -108,25 +108,25 @@ def start_plain(model: bytes) -> native.InferenceSession:
     return session
 
 
-def evaluate(model: bytes, feed: Mapping[str, Array]) -> list[Array | None]:
+def evaluate(model: bytes, feed: Mapping[str, _Array]) -> list[_Array | None]:
     """Run on one feed with onnx's reference evaluator, which may write to its operands.
 
     Element types that numpy lacks are those of ml_dtypes.
     """
     with np.errstate(all="ignore"):
         copies = {name: array.copy() for name, array in feed.items()}
-        found: list[Array | None] = ReferenceEvaluator(onnx.load_model_from_string(model)).run(None, copies)
+        found: list[_Array | None] = ReferenceEvaluator(onnx.load_model_from_string(model)).run(None, copies)
     return found
 
 
-def foreign(feed: Mapping[str, Array], types: Mapping[str, int]) -> dict[str, Array]:
+def foreign(feed: Mapping[str, _Array], types: Mapping[str, int]) -> dict[str, _Array]:
     """Return the arrays of a feed with the element types that numpy lacks, whose numbers in onnx.TensorProto are
     `types`."""
     named = {name: helper.tensor_dtype_to_np_dtype(kind) for name, kind in types.items()}
     return {name: array.view(named.get(name, array.dtype)) for name, array in feed.items()}
 
 
-def second_opinion(model: bytes, feed: Mapping[str, Array], found: Sequence[Array | None]) -> str:
+def second_opinion(model: bytes, feed: Mapping[str, _Array], found: Sequence[_Array | None]) -> str:
     """Return in a few words whether onnx's reference evaluator computes the values `found` as well."""
     try:
         others = evaluate(model, feed)
@@ -139,7 +139,7 @@ def second_opinion(model: bytes, feed: Mapping[str, Array], found: Sequence[Arra
     return "computes the same" if same else "computes other values"
 
 
-def close(one: Array | None, other: Array | None) -> bool:
+def close(one: _Array | None, other: _Array | None) -> bool:
     """Tell whether two outputs are alike but for rounding."""
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape or one.dtype != other.dtype or one.dtype.kind not in "fc":
