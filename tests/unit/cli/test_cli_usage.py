@@ -152,7 +152,7 @@ def test_a_finding_that_is_not_there(verb: str, identifier: str, tmp_path: Path)
 
 def test_a_database_that_is_none_is_moved_aside_and_made_anew(tmp_path: Path) -> None:
     (tmp_path / "miscompile.db").write_text("nonsense " * 500)
-    assert call("findings", tmp_path).exit_code == 0
+    assert call("findings", tmp_path).exit_code == 4  # it has no tests any more
     assert (tmp_path / "miscompile.db.damaged-0").read_text() == "nonsense " * 500
 
 
