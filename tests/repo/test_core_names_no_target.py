@@ -19,8 +19,6 @@ REASONS = {
     "testing/torch_module.py": "`torch.compile` is this compiler, and a person's test calls it in its own process",
     "testing/jax_function.py": "`jax.jit` is this compiler, and a person's test calls it in its own process",
     "harvest/models/architectures.py": "a package that exporters need is called as the target of its optimiser is",
-    "targets/optimisers/adapter.py": "the executor of optimised models, which is no target there",
-    "targets/optimisers/description.py": "the same",
 }
 """Files that do, and why they may."""
 
