@@ -124,24 +124,3 @@ def foreign(feed: Mapping[str, _Array], types: Mapping[str, int]) -> dict[str, _
     `types`."""
     named = {name: helper.tensor_dtype_to_np_dtype(kind) for name, kind in types.items()}
     return {name: array.view(named.get(name, array.dtype)) for name, array in feed.items()}
-
-
-def second_opinion(model: bytes, feed: Mapping[str, _Array], found: Sequence[_Array | None]) -> str:
-    """Return in a few words whether onnx's reference evaluator computes the values `found` as well."""
-    try:
-        others = evaluate(model, feed)
-    except Exception as error:  # noqa: BLE001 - the evaluator raises anything for what it does not implement
-        return f"cannot execute it ({type(error).__name__})"
-    same = all(
-        np.array_equal(np.asarray(one), np.asarray(other)) or close(one, other)
-        for one, other in zip(found, others, strict=True)
-    )
-    return "computes the same" if same else "computes other values"
-
-
-def close(one: _Array | None, other: _Array | None) -> bool:
-    """Tell whether two outputs are alike but for rounding."""
-    one, other = np.asarray(one), np.asarray(other)
-    if one.shape != other.shape or one.dtype != other.dtype or one.dtype.kind not in "fc":
-        return False
-    return bool(np.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True))
