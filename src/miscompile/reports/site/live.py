@@ -10,7 +10,15 @@ from urllib.parse import unquote, urlsplit
 
 from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.reports.site.content import SUPPORT, Reader, support_tables
-from miscompile.reports.site.pages import INDEX, PASSES, Site, overview_page, passes_page, problem_page, support_page
+from miscompile.reports.site.pages import (
+    INDEX,
+    PASSES,
+    SiteView,
+    overview_page,
+    passes_page,
+    problem_page,
+    support_page,
+)
 from miscompile.reports.site.pages import SUPPORT as SUPPORT_PAGE
 from miscompile.reports.site.since import since_last
 from miscompile.reports.site.writer import page_of
@@ -62,8 +70,8 @@ class SiteServer(ThreadingHTTPServer):
     def _page(self, path: str) -> tuple[HTTPStatus, str]:
         stores = self._reader.read(self._outs)
         tables, problems = support_tables([*(out / SUPPORT for out in self._outs), *self._support])
-        site = Site(stores, since_last(stores, {}), tables, problems, self._refresh)
-        whole: dict[str, Callable[[Site], str]] = {"": overview_page, INDEX: overview_page, PASSES: passes_page}
+        site = SiteView(stores, since_last(stores, {}), tables, problems, self._refresh)
+        whole: dict[str, Callable[[SiteView], str]] = {"": overview_page, INDEX: overview_page, PASSES: passes_page}
         if tables:
             whole[SUPPORT_PAGE] = support_page
         if path in whole:

@@ -16,7 +16,7 @@ _SHADES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class PassRow:
+class FiredPass:
     """A pass: programs that it changed, programs with a pattern of it and how many of those it changed, the passes
     that most often changed the same programs, and the findings that it is a culprit of."""
 
@@ -29,7 +29,7 @@ class PassRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """A cell of a matrix: row and column, the number of programs, and its shade from 1 to 6."""
 
     row: int
@@ -45,10 +45,10 @@ class PassesOf:
     label: str
     target: str
     watched: int
-    rows: Sequence[PassRow] = ()
+    rows: Sequence[FiredPass] = ()
     matrix: Sequence[str] = ()
     """The passes of the matrix, in the order of its rows and columns."""
-    cells: Sequence[Cell] = field(default=())
+    cells: Sequence[MatrixCell] = field(default=())
     never: Sequence[str] = ()
 
 
@@ -69,7 +69,7 @@ def _passes(contents: Contents, target: str) -> PassesOf:
     blamed = [name for entry in contents.entries for name in entry.record.culprits if _is_of(entry.target, target)]
     names = sorted({*fired, *tried}, key=lambda name: (-fired.get(name, 0), name))
     rows = [
-        PassRow(
+        FiredPass(
             name, fired.get(name, 0), tried.get(name, 0), woken.get(name, 0),
             sorted(together[name].items(), key=lambda item: (-item[1], item[0]))[:3], blamed.count(name),
         )
@@ -81,7 +81,9 @@ def _passes(contents: Contents, target: str) -> PassesOf:
     return PassesOf(contents.label, target, watched, rows, matrix, _cells(matrix, fired, together), never)
 
 
-def _cells(matrix: Sequence[str], fired: Mapping[str, int], together: Mapping[str, Mapping[str, int]]) -> list[Cell]:
+def _cells(
+    matrix: Sequence[str], fired: Mapping[str, int], together: Mapping[str, Mapping[str, int]]
+) -> list[MatrixCell]:
     """Return the cells that are not empty; the diagonal has the programs that each pass changed."""
     found = []
     for row, one in enumerate(matrix):
@@ -90,7 +92,7 @@ def _cells(matrix: Sequence[str], fired: Mapping[str, int], together: Mapping[st
             least = min(fired[one], fired[other])
             if count:
                 shade = 1 + min(int(_SHADES * count / max(least, 1)), _SHADES - 1)
-                found.append(Cell(row, column, count, shade))
+                found.append(MatrixCell(row, column, count, shade))
     return found
 
 

@@ -12,7 +12,15 @@ from miscompile.findings.folder import writing
 from miscompile.findings.store import Store
 from miscompile.reports.registry import Report
 from miscompile.reports.site.content import SUPPORT, Contents, Entry, Reader, support_tables
-from miscompile.reports.site.pages import INDEX, PASSES, Site, finding_page, overview_page, passes_page, support_page
+from miscompile.reports.site.pages import (
+    INDEX,
+    PASSES,
+    SiteView,
+    finding_page,
+    overview_page,
+    passes_page,
+    support_page,
+)
 from miscompile.reports.site.pages import SUPPORT as SUPPORT_PAGE
 from miscompile.reports.site.since import STATE, read_state, since_last, state_of
 
@@ -32,9 +40,9 @@ def write_site(outs: Sequence[Path], folder: Path, support: Iterable[Path] = ())
     stores = reader.read(outs)
     tables, problems = support_tables([*(out / SUPPORT for out in outs), *support])
     pages: dict[str, str] = {}
-    plain = Site(stores, tables=tables)
+    plain = SiteView(stores, tables=tables)
     shown = [_with_pages(plain, contents, reader, pages) for contents in stores]
-    site = Site(shown, since_last(shown, read_state(folder)), tables, problems)
+    site = SiteView(shown, since_last(shown, read_state(folder)), tables, problems)
     whole = {INDEX: overview_page(site), PASSES: passes_page(site)}
     if tables:
         whole[SUPPORT_PAGE] = support_page(site)
@@ -44,7 +52,7 @@ def write_site(outs: Sequence[Path], folder: Path, support: Iterable[Path] = ())
     return written, [*problems, *(line for contents in shown for line in contents.problems)]
 
 
-def page_of(site: Site, contents: Contents, entry: Entry, reader: Reader) -> str:
+def page_of(site: SiteView, contents: Contents, entry: Entry, reader: Reader) -> str:
     """Return the page of a finding. Raises StoreError when its folder is damaged, or holds facts of another form."""
     identifier = entry.record.identifier
     stored = reader.finding(contents.out, identifier)
@@ -57,7 +65,7 @@ def page_of(site: Site, contents: Contents, entry: Entry, reader: Reader) -> str
         ) from error
 
 
-def _with_pages(site: Site, contents: Contents, reader: Reader, pages: dict[str, str]) -> Contents:
+def _with_pages(site: SiteView, contents: Contents, reader: Reader, pages: dict[str, str]) -> Contents:
     """Add the page of each finding to `pages`; return the contents without links to those that cannot be shown."""
     entries, problems = [], list(contents.problems)
     for entry in contents.entries:
