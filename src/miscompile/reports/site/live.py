@@ -13,7 +13,7 @@ from miscompile.reports.site.content import SUPPORT, Reader, support_tables
 from miscompile.reports.site.pages import (
     INDEX,
     PASSES,
-    SitePages,
+    SiteView,
     overview_page,
     passes_page,
     problem_page,
@@ -70,8 +70,8 @@ class SiteServer(ThreadingHTTPServer):
     def _page(self, path: str) -> tuple[HTTPStatus, str]:
         stores = self._reader.read(self._outs)
         tables, problems = support_tables([*(out / SUPPORT for out in self._outs), *self._support])
-        site = SitePages(stores, since_last(stores, {}), tables, problems, self._refresh)
-        whole: dict[str, Callable[[SitePages], str]] = {"": overview_page, INDEX: overview_page, PASSES: passes_page}
+        site = SiteView(stores, since_last(stores, {}), tables, problems, self._refresh)
+        whole: dict[str, Callable[[SiteView], str]] = {"": overview_page, INDEX: overview_page, PASSES: passes_page}
         if tables:
             whole[SUPPORT_PAGE] = support_page
         if path in whole:

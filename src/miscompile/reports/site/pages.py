@@ -44,7 +44,7 @@ _MOST_CASES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class SitePages:
+class SiteView:
     """All that the pages show. A live page loads itself anew after `refresh` seconds, 0: never."""
 
     stores: Sequence[Contents]
@@ -60,7 +60,7 @@ class SitePages:
         return [entry for store in self.stores for entry in store.entries]
 
 
-def overview_page(site: SitePages) -> str:
+def overview_page(site: SiteView) -> str:
     """Return the page `index.html`."""
     problems = [*site.problems, *(f"{store.label}: {line}" for store in site.stores for line in store.problems)]
     return _render(
@@ -74,13 +74,13 @@ def overview_page(site: SitePages) -> str:
     )  # fmt: skip
 
 
-def passes_page(site: SitePages) -> str:
+def passes_page(site: SiteView) -> str:
     """Return the page `passes.html`."""
     found = [passes for store in site.stores for passes in passes_of(store)]
     return _render("passes", site, root="", page=PASSES, title="Passes", passes=found)
 
 
-def support_page(site: SitePages) -> str:
+def support_page(site: SiteView) -> str:
     """Return the page `support.html`: the tables, and what differs between two of one target."""
     by_target: dict[str, list[SupportTable]] = {}
     for table in site.tables:
@@ -91,7 +91,7 @@ def support_page(site: SitePages) -> str:
     return _render("support", site, root="", page=SUPPORT, title="Support", tables=tables, changes=changes)
 
 
-def finding_page(site: SitePages, contents: Contents, entry: Entry, stored: Stored) -> str:
+def finding_page(site: SiteView, contents: Contents, entry: Entry, stored: Stored) -> str:
     """Return the page of a finding, at `entry.page`."""
     finding, facts = stored.finding, stored.finding.facts
     signature = finding.property.signature
@@ -114,7 +114,7 @@ def finding_page(site: SitePages, contents: Contents, entry: Entry, stored: Stor
 
 def problem_page(message: str) -> str:
     """Return the page of a live site that shows an error."""
-    return _render("problem", SitePages(()), root="/", page="", title="Not shown", message=message)
+    return _render("problem", SiteView(()), root="/", page="", title="Not shown", message=message)
 
 
 def _known(facts: Mapping[str, Any], entry: LedgerEntry | None) -> list[tuple[str, str, str]]:
@@ -178,7 +178,7 @@ def _named(table: SupportTable) -> str:
     return f"{table.target} ({versions}), level {table.level}"
 
 
-def _render(template: str, site: SitePages, **values: Any) -> str:  # noqa: ANN401 - what the template shows
+def _render(template: str, site: SiteView, **values: Any) -> str:  # noqa: ANN401 - what the template shows
     tabs = [(INDEX, "Overview"), (PASSES, "Passes"), *([(SUPPORT, "Support")] if site.tables else [])]
     shown = {**values, "site": site, "tabs": tabs, "version": __version__}
     return _environment().get_template(f"{template}.html.j2").render(shown)

@@ -16,7 +16,7 @@ _SHADES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class PassLine:
+class FiredPass:
     """A pass: programs that it changed, programs with a pattern of it and how many of those it changed, the passes
     that most often changed the same programs, and the findings that it is a culprit of."""
 
@@ -45,7 +45,7 @@ class PassesOf:
     label: str
     target: str
     watched: int
-    rows: Sequence[PassLine] = ()
+    rows: Sequence[FiredPass] = ()
     matrix: Sequence[str] = ()
     """The passes of the matrix, in the order of its rows and columns."""
     cells: Sequence[MatrixCell] = field(default=())
@@ -69,7 +69,7 @@ def _passes(contents: Contents, target: str) -> PassesOf:
     blamed = [name for entry in contents.entries for name in entry.record.culprits if _is_of(entry.target, target)]
     names = sorted({*fired, *tried}, key=lambda name: (-fired.get(name, 0), name))
     rows = [
-        PassLine(
+        FiredPass(
             name, fired.get(name, 0), tried.get(name, 0), woken.get(name, 0),
             sorted(together[name].items(), key=lambda item: (-item[1], item[0]))[:3], blamed.count(name),
         )

@@ -15,7 +15,7 @@ from miscompile.reports.site.content import SUPPORT, Contents, Entry, Reader, su
 from miscompile.reports.site.pages import (
     INDEX,
     PASSES,
-    SitePages,
+    SiteView,
     finding_page,
     overview_page,
     passes_page,
@@ -40,9 +40,9 @@ def write_site(outs: Sequence[Path], folder: Path, support: Iterable[Path] = ())
     stores = reader.read(outs)
     tables, problems = support_tables([*(out / SUPPORT for out in outs), *support])
     pages: dict[str, str] = {}
-    plain = SitePages(stores, tables=tables)
+    plain = SiteView(stores, tables=tables)
     shown = [_with_pages(plain, contents, reader, pages) for contents in stores]
-    site = SitePages(shown, since_last(shown, read_state(folder)), tables, problems)
+    site = SiteView(shown, since_last(shown, read_state(folder)), tables, problems)
     whole = {INDEX: overview_page(site), PASSES: passes_page(site)}
     if tables:
         whole[SUPPORT_PAGE] = support_page(site)
@@ -52,7 +52,7 @@ def write_site(outs: Sequence[Path], folder: Path, support: Iterable[Path] = ())
     return written, [*problems, *(line for contents in shown for line in contents.problems)]
 
 
-def page_of(site: SitePages, contents: Contents, entry: Entry, reader: Reader) -> str:
+def page_of(site: SiteView, contents: Contents, entry: Entry, reader: Reader) -> str:
     """Return the page of a finding. Raises StoreError when its folder is damaged, or holds facts of another form."""
     identifier = entry.record.identifier
     stored = reader.finding(contents.out, identifier)
@@ -65,7 +65,7 @@ def page_of(site: SitePages, contents: Contents, entry: Entry, reader: Reader) -
         ) from error
 
 
-def _with_pages(site: SitePages, contents: Contents, reader: Reader, pages: dict[str, str]) -> Contents:
+def _with_pages(site: SiteView, contents: Contents, reader: Reader, pages: dict[str, str]) -> Contents:
     """Add the page of each finding to `pages`; return the contents without links to those that cannot be shown."""
     entries, problems = [], list(contents.problems)
     for entry in contents.entries:
