@@ -21,7 +21,7 @@ def a_model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
 
 
 RIGHT = a_model(helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"]))
-SUB = a_model(helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Sub", ["x", "a"], ["y"]))
+SUB = a_model(helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Sub", ["a", "x"], ["y"]))
 
 
 def test_a_sound_compiler_passes(tmp_path: Path) -> None:
