@@ -75,7 +75,7 @@ def test_a_folder_above_its_limit_ends_the_campaign(tmp_path: Path, start: Start
     campaign.until(lambda: bool(campaign.lanes))
     family = campaign.family
     code, _, stderr = campaign.end()
-    assert code == 0, stderr
+    assert code in (0, 4), stderr  # 4 if it ends before the first test
     assert "more than --limit-disk" in stderr
     assert " MB" in stderr
     all_gone(family)

@@ -154,7 +154,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
-    Ctrl-C, SIGTERM and a closed terminal stop cleanly; everything found so far is kept. Exit code 1 means findings.
+    Ctrl-C, SIGTERM and a closed terminal stop cleanly; everything found so far is kept. Exit code 1 means
+    findings, 4 that nothing was tested.
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
     install = bool(given.pop("install"))
