@@ -80,5 +80,6 @@ def test_both_executors_compute_the_same() -> None:
     model = changed("(float[N] x) => (float[N] y) { y = Relu(x) }").SerializeToString()
     feed = {"x": np.array([-1, 2], np.float32)}
     found = execution.start_plain(model).run(["y"], feed, None)
-    assert execution.second_opinion(model, feed, found) == "computes the same"
-    assert execution.second_opinion(model, feed, [found[0] + 1]) == "computes other values"
+    (other,) = execution.evaluate(model, feed)
+    assert other is not None
+    np.testing.assert_array_equal(found[0], other)
