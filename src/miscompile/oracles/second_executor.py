@@ -19,6 +19,7 @@ PairJudge = Callable[[Sequence[Run], Sequence[Outcome]], Verdict]
 """Judges the second of several runs against the first one; further ones are Monte-Carlo runs."""
 
 ONE_EXECUTOR = "only one executor shows it"
+SILENT = "the second executor does not run the original program"
 UNOPTIMISED = "the executor fails on the original program"
 
 
@@ -30,8 +31,8 @@ def is_seconding(run: Run, target: str) -> bool:
 def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; where the target has a second executor, both must show a violation.
 
-    The first executor alone decides about errors of the optimiser itself, and where the second one does not run the
-    model. Returns Needs with the runs of the second executor after a violation.
+    The first executor alone decides about errors of the optimiser itself, and where the second one runs the original
+    program and not the optimised one. Wrong elements count only if the second one runs the original. Returns Needs with the runs of the second executor after a violation.
     """
     other = second_executor(runs[1].target)
     if not other:
@@ -54,6 +55,8 @@ def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge)
 
 def _weighed(evidence: Evidence, runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge) -> Verdict:
     """Return the verdict on `evidence` after the runs of the second executor."""
+    if evidence.kind == "wrong" and not isinstance(outcomes[0], Values):
+        return Inconclusive(SILENT)  # a reduction would seek programs that the second executor does not know
     if not all(isinstance(outcome, Values) for outcome in outcomes[:2]):
         return Violated(evidence)
     verdict = judge(runs, outcomes)

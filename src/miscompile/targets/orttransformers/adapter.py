@@ -12,6 +12,8 @@ from miscompile.targets.orttransformers.about import FUSIONS
 class OrtTransformers(OptimiserAdapter):
     """Applies the fusions for one type of model."""
 
+    drops_inputs = True
+
     def __init__(self, executor: str = EXECUTORS[0], model: str = "bert") -> None:
         super().__init__(executor)
         self._kind = model
