@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 from miscompile.base.dtypes import PLAIN, SMALL
 from miscompile.core.case import Case, Feed
-from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values, is_death, status_of
+from miscompile.core.outcome import Defect, Outcome, Raised, Rejected, Unsupported, Values, is_death, status_of
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.execution.conformance_models import Exhibit, broken, exhibits, identity, unknown_operator
@@ -148,14 +148,17 @@ def _observation(target: str, about: About, runner: Runner) -> Iterable[str]:
 
 
 def _refusals(target: str, runner: Runner) -> Iterable[str]:
-    """An unknown operator is unsupported; a broken model is an error and no death; both leave the worker usable."""
+    """An unknown operator is unsupported; a broken model is an error and no death; both leave the worker usable.
+
+    The error may be the adapter's, because lowerings refuse a broken model before the compiler sees it.
+    """
     for build, outcome in zip(("off", "full"), _run(target, runner, [unknown_operator()], _OFF, _FULL), strict=True):
         if not isinstance(outcome, Unsupported):
             yield f"an unknown operator, {build}: {_named(outcome)} instead of unsupported; add a rule to known.toml"
     wrecks = broken()
     outcomes = _run(target, runner, wrecks, _OFF, _FULL)
     for index, outcome in enumerate(outcomes):
-        if is_death(outcome) or not isinstance(outcome, Raised | Rejected | Unsupported):
+        if is_death(outcome) or not isinstance(outcome, Raised | Rejected | Unsupported | Defect):
             yield f"broken model {index // 2}: {_named(outcome)} instead of an error"
     first = exhibits()[0]
     yield from mismatches("after the refusals", first, _run(target, runner, [first.case], _FULL)[0])

@@ -32,7 +32,8 @@ def seconded(runs: Sequence[Run], outcomes: Sequence[Outcome], judge: PairJudge)
     """Judge `outcomes[1]` against `outcomes[0]`; where the target has a second executor, both must show a violation.
 
     The first executor alone decides about errors of the optimiser itself, and where the second one runs the original
-    program and not the optimised one. Wrong elements count only if the second one runs the original. Returns Needs with the runs of the second executor after a violation.
+    program and not the optimised one. Wrong elements count only if the second one runs the original. Returns Needs
+    with the runs of the second executor after a violation.
     """
     other = second_executor(runs[1].target)
     if not other:
