@@ -11,5 +11,6 @@ ABOUT: About = optimiser(
     distributions=("onnx", "onnxruntime"),
     options={**OPTIONS, "to": "the operator set that models are converted to; default 25"},
     extra="optimisers",
+    functions=False,
     switches="none: an adapter for each operator and version runs or does not",
 )
