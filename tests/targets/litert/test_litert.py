@@ -33,7 +33,7 @@ MODELS = {
         y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(r)  z = GlobalAveragePool(r) }""",
     "depthwise": "g (float[2,3,5] x, float[6,1,3] w) => (float[2,6,3] y) { y = Conv<group = 3>(x, w) }",
     "products": """g (float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y, float[2] z)
-        <float[3] v = {1, 2, 3}> {
+        <float[4] v = {1, 2, 3, 4}> {
         y = Gemm<transB = 1, alpha = 0.5>(x, w, b)  z = MatMul(y, v) }""",
     "slices": """g (float[4,5] x) => (float[2,5] y, float[4,3] z) <int64[2] s = {-1, 9}, int64[2] e = {-9, -9},
         int64[2] t = {-2, -1}, int64[1] u = {1}, int64[1] v = {4}> {

@@ -34,7 +34,15 @@ def changed(text: str) -> onnx.ModelProto:
     return parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
 
 
-@pytest.mark.parametrize("target", [*PACKAGES, "onnxoptimizer{executor=reference}"])
+FAULTY = pytest.mark.xfail(
+    strict=True, reason="onnxconverter-common gives two casts one name where an input of the model is an output as well"
+)
+KEEPING = sorted(PACKAGES.keys() - {"float16converter"})
+
+
+@pytest.mark.parametrize(
+    "target", [*KEEPING, "onnxoptimizer{executor=reference}", pytest.param("float16converter", marks=FAULTY)]
+)
 def test_an_optimiser_keeps_the_contract(target: str) -> None:
     if find_spec(PACKAGES[parse_target(target).about.name]) is None:
         pytest.skip(f"the package of {target} is not installed")
