@@ -14,8 +14,8 @@ class Observations:
 
     Seconds are wall-clock seconds inside the compiler; `memory` is the worker's peak resident size in bytes
     (0: not measured); `passes` are the names of the passes seen to change the program, if the build asked.
-    `cpu_seconds` is the CPU time of all the worker's threads while inside the compiler, up to its
-    death if it died (0.0: unknown).
+    `cpu_seconds` is the CPU time of all the worker's threads while inside the compiler, up to its death if it died
+    (0.0: unknown).
     """
 
     compile_seconds: float = 0.0

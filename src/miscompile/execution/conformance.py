@@ -150,15 +150,16 @@ def _observation(target: str, about: About, runner: Runner) -> Iterable[str]:
 def _refusals(target: str, runner: Runner) -> Iterable[str]:
     """An unknown operator is unsupported; a broken model is an error and no death; both leave the worker usable.
 
-    The error may be the adapter's, because lowerings refuse a broken model before the compiler sees it.
+    Lowerings refuse a broken model before the compiler sees it, so that the error is the adapter's then.
     """
     for build, outcome in zip(("off", "full"), _run(target, runner, [unknown_operator()], _OFF, _FULL), strict=True):
         if not isinstance(outcome, Unsupported):
             yield f"an unknown operator, {build}: {_named(outcome)} instead of unsupported; add a rule to known.toml"
     wrecks = broken()
+    errors = (Raised, Rejected, Unsupported, *((Defect,) if parse_target(target).about.lowered else ()))
     outcomes = _run(target, runner, wrecks, _OFF, _FULL)
     for index, outcome in enumerate(outcomes):
-        if is_death(outcome) or not isinstance(outcome, Raised | Rejected | Unsupported | Defect):
+        if is_death(outcome) or not isinstance(outcome, errors):
             yield f"broken model {index // 2}: {_named(outcome)} instead of an error"
     first = exhibits()[0]
     yield from mismatches("after the refusals", first, _run(target, runner, [first.case], _FULL)[0])

@@ -60,7 +60,7 @@ _HOLD_SECONDS = 0.05
 _LINE_BUFFERED = 1
 
 ADAPTER_ERRORS = (
-    AssertionError, AttributeError, LookupError, NameError, NotImplementedError, UnboundLocalError, ZeroDivisionError,
+    AssertionError, AttributeError, LookupError, NameError, NotImplementedError, ZeroDivisionError,
 )  # fmt: skip
 """Errors that are the adapter's own when its code raises them. It passes on a compiler's errors as other classes."""
 
