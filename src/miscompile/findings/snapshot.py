@@ -54,6 +54,12 @@ def restore_sightings(out: Path, connection: sqlite3.Connection) -> None:
         connection.executemany(update, [row for row in _read(out).get("finding", []) if isinstance(row, Mapping)])
 
 
+def listed_findings(out: Path) -> frozenset[str]:
+    """Return the identifiers of the findings that the index had when OUT/campaign.json was last written."""
+    rows = [row for row in _read(out).get("finding", []) if isinstance(row, Mapping)]
+    return frozenset(str(row.get("identifier")) for row in rows)
+
+
 def _objects(connection: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
     with closing(connection.execute(query)) as rows:
         names = [column[0] for column in rows.description]

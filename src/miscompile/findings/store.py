@@ -39,7 +39,7 @@ from miscompile.findings.database import (
     write_anew,
 )
 from miscompile.findings.folder import FindingStatus, Stored
-from miscompile.findings.snapshot import SNAPSHOT, restore_figures, restore_sightings, write_snapshot
+from miscompile.findings.snapshot import SNAPSHOT, listed_findings, restore_figures, restore_sightings, write_snapshot
 
 DATABASE = "miscompile.db"
 _LOCK = ".lock"
@@ -170,8 +170,21 @@ class Store:
         """Fill a new index from the folders and the figures beside them; only with `write` may folders change."""
         with guarded(self.path / DATABASE):
             restore_figures(self.path, self._connection)
+            self._restore_findings()
             self.reindex(removing=write)
             restore_sightings(self.path, self._connection)
+
+    def _restore_findings(self) -> None:
+        """Enter the triaged findings that the lost index had, each by itself although two may share a signature.
+
+        A finding whose script did not show the bug, and a later one whose script did, are two findings.
+        """
+        listed = listed_findings(self.path)
+        for identifier in folder.identifiers(self.path):
+            stored = self._readable(identifier) if identifier in listed else None
+            if stored is not None and stored.status != "pending":
+                signature = stored.finding.property.signature
+                self._insert(record_of(stored), signature, campaign=self._finder(stored))
 
     def keep_figures(self) -> None:
         """Repeat counters, sessions and options outside the index; make an index anew that was deleted meanwhile.

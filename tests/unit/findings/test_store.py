@@ -265,6 +265,20 @@ def test_a_lost_index_is_made_anew_with_its_counts(tmp_path: Path, kind: str, cr
     assert kept == ([spoilt] if spoilt else [])
 
 
+@pytest.mark.parametrize("kind", sorted(LOSS))
+def test_two_findings_of_one_signature_survive_the_index(tmp_path: Path, kind: str) -> None:
+    with Store.open(tmp_path) as store:
+        store.begin(Campaign("toy", 7, {}, {}, 1.5))
+        assert store.update(a_stored("wrong-2", ("Fuse",), "unconfirmed"))
+        assert store.update(a_stored("wrong-1", ("Fuse",), "confirmed"))
+        rows = store.findings()
+    assert [row.status for row in rows] == ["unconfirmed", "confirmed"]
+    LOSS[kind](tmp_path / DATABASE)
+    with Store.open(tmp_path) as store:
+        assert sorted(store.findings(), key=str) == sorted(rows, key=str)
+    assert folder.identifiers(tmp_path) == ["wrong-1", "wrong-2"]
+
+
 def test_a_lost_index_is_made_in_memory_while_another_process_writes(tmp_path: Path) -> None:
     rows = filled(tmp_path)
     (tmp_path / DATABASE).unlink()
