@@ -14,7 +14,8 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Stored
-from miscompile.reports.issue import render_issue, title_of
+from miscompile.reports.issue import render_issue
+from miscompile.reports.wording import title_of
 
 SNAPSHOTS = Path(__file__).parent / "issues"
 PORT = Port("x", "float32", (2,))
@@ -33,6 +34,7 @@ def wrong() -> Stored:
     )  # fmt: skip
     facts = {**evidence_facts(evidence), "test": 40, "nodes": 1, "original_nodes": 9, "reproduced": True}
     facts["needs"] = ["session option wide.sums"]
+    facts["switching"] = {"alone": True, "gone": {"FuseAdd": True}}
     held = Property("pair", "toy", Signature("toy", "wrong", "", ("FuseAdd",), ""))
     finding = Finding("wrong-0123456789", held, CASE, evidence.message, facts)
     return Stored(finding, "confirmed", None, {"numpy": "2.0.0"}, 'print("```")\nraise SystemExit(1)\n')

@@ -3,9 +3,10 @@
 Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`regression`, an object with `fixed_in`, `release` and `link`; `evidence`, a mapping of further measurements;
+`regression`, an object with `fixed_in`, `release` and `link`; `rewriting` (see `triage/rewriting.py`) and `boundary`
+(see `triage/boundary.py`); `evidence`, a mapping of further measurements;
 `found_as`, the form of the program in which the bug was found; `needs`, the names of options of the compiler that the
-bug needs;
+bug needs; `switching`, an object with `alone` and `gone` (see `triage/claims.py`);
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
 `link` and `note`.
 """
@@ -18,8 +19,10 @@ from typing import Any
 
 import jinja2
 
-from miscompile.core.verdict import FindingKind
 from miscompile.findings.folder import Stored
+from miscompile.reports.compared import compared_elements
+from miscompile.reports.forms import IssueForm, form_of
+from miscompile.reports.wording import changed_operators, summary_of, title_of
 
 MESSAGE_LIMIT = 4_000
 MODEL_LIMIT = 20_000
@@ -28,31 +31,12 @@ SCRIPT_LIMIT = 35_000
 MOST_NODES = 12
 """Operators of a real model that an issue names."""
 
+_MOST_ELEMENTS = 6
+"""Wrong elements that an issue lists."""
+
 LINE_LIMIT = 300
 """Characters of a line of the model: the elements of large constants do not help a reader."""
 
-_NOUN: dict[FindingKind, str] = {
-    "wrong": "wrong result",
-    "missing": "missing output",
-    "shape": "output of another shape",
-    "dtype": "output of another type",
-    "exception": "error on a valid model",
-    "death": "crash",
-    "hang": "hang",
-    "memory": "unbounded memory",
-    "accepted": "invalid model accepted",
-}
-_EXPECTED: dict[FindingKind, str] = {
-    "wrong": "both builds of one model compute the same values",
-    "missing": "every output of the model is delivered",
-    "shape": "every build delivers outputs of the shape that ONNX infers",
-    "dtype": "every build delivers outputs of the type that ONNX infers",
-    "exception": "a valid model compiles and runs under every build setting",
-    "death": "the process survives, whatever the model",
-    "hang": "compilation and run come to an end",
-    "memory": "memory use stays in proportion to the model",
-    "accepted": "an invalid model is refused with an error",
-}
 RULES = {
     "bits": "The two builds must agree in every bit here, and do not; no tolerance is involved.",
     "exact": (
@@ -87,44 +71,43 @@ RULES = {
 _LIBRARY = "library"
 """The rule of findings that compare a front end with the library of an operator."""
 
-_FAITHFUL = "the compiler computes what the library computes, with the same outputs, types and shapes"
+_BY_VALUE = frozenset({"exact", "monte-carlo", "fixed", "bits", _LIBRARY})
+"""The rules that compare values, so that a reader may think of rounding."""
+
+_WITHOUT_VALUES = frozenset({"structure", "status"})
+"""The rules that no issue explains, because they compare no values."""
 
 
-def title_of(stored: Stored) -> str:
-    """Return the issue's title, one line."""
-    signature = stored.finding.property.signature
-    where = f" at {signature.stage}" if signature.stage else ""
-    cause = ""
-    if signature.culprits:
-        how = "in the conversion by" if stored.finding.facts.get("rule") == _LIBRARY else "caused by"
-        cause = f" {how} {' + '.join(signature.culprits)}"
-    elif signature.text:
-        cause = f": {signature.text[:80]}"
-    again = "regression: " if stored.finding.facts.get("regression") else ""
-    return f"[{signature.target}] {again}{_NOUN[signature.kind]}{where}{cause}"
+def render_issue(stored: Stored, model: str, alike: Sequence[str] = ()) -> str:
+    """Return the issue as markdown, in the form of the target's project.
 
-
-def render_issue(stored: Stored, model: str) -> str:
-    """Return the issue as markdown; `model` is the text form of the finding's program."""
+    `model` is the text form of the finding's program, and `alike` are lines about findings that seem to be the same
+    bug.
+    """
     finding, facts = stored.finding, stored.finding.facts
+    form = form_of(finding.property.target)
+    parts = _parts(stored, form, alike)
+    sections = []
+    for section in form.sections:
+        text = "\n\n".join(filter(None, (section.text, *(parts[part] for part in section.parts))))
+        if text:
+            sections.append((section.heading, text))
+    rule = facts.get("rule", "")
     signature = finding.property.signature
-    known = facts.get("known")
+    rewriting = facts.get("rewriting")
     text = _template().render(
         title=title_of(stored),
-        message=_fenced("text", finding.message, MESSAGE_LIMIT, "finding.json"),
-        expected=_EXPECTED[signature.kind] if facts.get("rule") != _LIBRARY else _FAITHFUL,
-        actual=_actual(stored),
+        sections=sections,
         builds=build_lines(facts),
         size=_size(facts),
         model=_fenced("text", _short_lines(model), MODEL_LIMIT, "model.onnx"),
-        script=_fenced("python", stored.script, SCRIPT_LIMIT, "repro.py") if stored.script else "",
-        culprit=culprit_text(stored),
-        versions=sorted({**facts.get("environment", {}), **stored.versions}.items()),
+        after=_fenced("text", _short_lines(rewriting["after"]), MODEL_LIMIT, "finding.json") if rewriting else "",
+        by=", ".join(f"`{name}`" for name in signature.culprits),
         found=_found(stored),
-        rule=RULES.get(facts.get("rule", ""), ""),
+        rule="" if rule in _WITHOUT_VALUES else RULES.get(rule, ""),
+        by_value=rule in _BY_VALUE and signature.kind == "wrong",
+        resisted=_resisted(facts.get("resisted")).strip(),
         evidence=evidence_rows(facts),
-        regression=facts.get("regression") or {},
-        known=f"{known.get('link', '')} {known.get('note', '')}".strip() if known else "",
         signature=str(signature),
         identifier=finding.identifier,
         status=stored.status,
@@ -132,6 +115,97 @@ def render_issue(stored: Stored, model: str) -> str:
     )
     printable = text.encode("utf-8", "backslashreplace").decode()
     return re.sub(r"\n{3,}", "\n\n", printable).strip() + "\n"
+
+
+def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, str]:
+    """Return the text of each part of `forms.PARTS`; an empty one for what this finding has not."""
+    facts, known = stored.finding.facts, stored.finding.facts.get("known")
+    return {
+        "summary": "\n\n".join(filter(None, (summary_of(stored, form), _needs(facts.get("needs", ()))))),
+        "message": "" if stored.finding.property.signature.kind == "missing" else _message(stored),
+        "values": _values(facts),
+        "cause": culprit_text(stored),
+        "boundary": _boundary(facts.get("boundary") or {}),
+        "alike": _alike(alike),
+        "script": _script(stored),
+        "environment": _environment(stored),
+        "regression": _regression(facts.get("regression") or {}),
+        "known": f"Known upstream: {known.get('link', '')} {known.get('note', '')}".strip() if known else "",
+    }
+
+
+def _needs(options: Sequence[str]) -> str:
+    return f"It shows only with {', '.join(options)}, which the script sets and which is no default." if options else ""
+
+
+def _message(stored: Stored) -> str:
+    return _fenced("text", stored.finding.message, MESSAGE_LIMIT, "finding.json")
+
+
+def _script(stored: Stored) -> str:
+    if not stored.script:
+        return (
+            "No script was written for this finding yet. `model.onnx` and `feeds.npz` beside this file are the model "
+            "and its inputs."
+        )
+    told = "Exits with 1 when the bug shows and with 0 when it does not."
+    return f"{told}\n\n{_fenced('python', stored.script, SCRIPT_LIMIT, 'repro.py')}"
+
+
+def _environment(stored: Stored) -> str:
+    versions = sorted({**stored.finding.facts.get("environment", {}), **stored.versions}.items())
+    return "\n".join(f"- {name} {version}" for name, version in versions) or "- versions were not noted"
+
+
+def _regression(regression: Mapping[str, str]) -> str:
+    if not regression:
+        return ""
+    link = f", see {regression['link']}" if regression.get("link") else ""
+    fixed, again = regression["fixed_in"], regression["release"]
+    return f"Regression: the same bug was fixed in {fixed} and shows again in {again}{link}."
+
+
+def _values(facts: Mapping[str, Any]) -> str:
+    """Return the first wrong elements of the output, expected and actual side by side, as a table."""
+    rows = [one for one in compared_elements(facts.get("details", {})) if one.wrong][:_MOST_ELEMENTS]
+    if not rows:
+        return ""
+    bounded = any(one.allowed not in ("", "0") for one in rows)
+    head = ["element", "expected", "actual", *(["explained by rounding"] if bounded else [])]
+    cells = [[one.place, one.reference, one.faulty, *([one.allowed] if bounded else [])] for one in rows]
+    return _table(head, cells)
+
+
+def _boundary(boundary: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
+    """Return which types, ranks, sizes and opsets show the bug, and which do not, as a table."""
+    cells = [
+        [aspect, _listed(lists["shows"]), _listed(lists["works"])]
+        for aspect, lists in boundary.items()
+        if lists["works"] or len(lists["shows"]) > 1
+    ]
+    return _table(["with another", "shows the bug", "does not"], cells) if cells else ""
+
+
+def _listed(values: Sequence[str]) -> str:
+    """Return values as a text, numbers in order and in a row as a range."""
+    if not values or not all(value.isdigit() for value in values):
+        return ", ".join(values) or "-"
+    runs: list[list[int]] = []
+    for number in sorted(map(int, values)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _alike(alike: Sequence[str]) -> str:
+    return "Seems to be the same bug:\n\n" + "\n".join(f"- {line}" for line in alike) if alike else ""
 
 
 @cache
@@ -146,29 +220,6 @@ def _template() -> jinja2.Template:
     return environment.from_string(source)
 
 
-def _actual(stored: Stored) -> str:
-    facts, kind = stored.finding.facts, stored.finding.property.signature.kind
-    output = f" of output `{facts['output']}`" if facts.get("output") else ""
-    match kind:
-        case "wrong":
-            difference = facts.get("details", {}).get("difference")
-            size = f"; the largest difference is {difference:.6g}" if isinstance(difference, int | float) else ""
-            between = "from the library's" if facts.get("rule") == _LIBRARY else "between the builds"
-            return f"the values{output} differ {between}{size}"
-        case "missing" | "shape" | "dtype":
-            return f"an {_NOUN[kind]}{output}".replace("an missing", "a missing")
-        case "exception":
-            return "an error is raised (above)"
-        case "death":
-            return "the process dies (above)"
-        case "hang":
-            return "no end within the time limit (above)"
-        case "memory":
-            return "memory grows to the limit (above)"
-        case "accepted":
-            return "the model is compiled and run to values (above)"
-
-
 def build_lines(facts: Mapping[str, Any]) -> list[str]:
     """Return a line for each build that was compared, and for other conditions of the bug."""
     lines = []
@@ -181,8 +232,6 @@ def build_lines(facts: Mapping[str, Any]) -> list[str]:
             lines.append(
                 f"{title}: {other}level `{build['level']}`, {build['threads']} thread{plural}, {build['device']}{off}"
             )
-    if facts.get("needs"):
-        lines.append(f"Shows only with: {', '.join(facts['needs'])}, which the script sets (not a default)")
     return [*lines, *_votes(facts.get("details", {}).get("votes", {}))]
 
 
@@ -209,7 +258,6 @@ def culprit_text(stored: Stored) -> str:
     return (
         _blame(stored, culprits, how)
         + _phase(stored.finding.facts.get("phase"))
-        + _resisted(stored.finding.facts.get("resisted"))
         + _history(stored.finding.facts.get("releases"))
     )
 
@@ -249,9 +297,25 @@ def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:
     if not culprits:
         return how or "No optional pass is to blame: the bug shows whatever passes are switched off, or none can be."
     names = ", ".join(f"`{name}`" for name in culprits)
-    alone = "with this one off as well" if len(culprits) == 1 else "without any one of these"
-    text = f"{names}. With every other optional pass switched off the bug shows; {alone} it does not."
-    return f"{text} {how or 'Found by delta debugging over the pass switches of the compiler.'}"
+    switching, rewriting = (stored.finding.facts.get(key) for key in ("switching", "rewriting"))
+    did = f"{names} {changed_operators(rewriting)}." if rewriting else f"Caused by {names}."
+    return " ".join(filter(None, (did, _switched(culprits, switching) if switching else "", how)))
+
+
+def _switched(culprits: Sequence[str], switching: Mapping[str, Any]) -> str:
+    """Return sentences on the runs in which the culprits were switched."""
+    told = []
+    if switching["alone"]:
+        told.append("With every other optional pass switched off the bug shows.")
+    gone = [name for name in culprits if switching["gone"].get(name)]
+    stays = [name for name in culprits if name not in gone]
+    if gone:
+        any_of = " or ".join(f"`{name}`" for name in gone)
+        told.append(f"With only {any_of} switched off it is gone.")
+    if stays:
+        any_of = " or ".join(f"`{name}`" for name in stays)
+        told.append(f"With only {any_of} switched off it still shows, by way of another pass.")
+    return " ".join(told)
 
 
 def _converted(stored: Stored, functions: Sequence[str]) -> str:

@@ -11,14 +11,20 @@ extends = "miscompile.targets.optimisers"            # a package whose known.tom
 signature = "onnxruntime:wrong:MatMulAddFusion"      # prefix of a finding's signature; "$" at its end: the whole
 link = "https://github.com/..."
 note = "what is wrong, in a line"
+message = "axis -1 is not in valid range"            # optional: searched in the finding's message
+operators = ["LayerNormalization"]                   # optional: all of them are in its reduced program
+
+One pass may have several bugs of one signature, and a link holds for one of them. Where the signature names passes,
+state a `message` or `operators` as well, or an unknown bug of the pass counts as known.
 """
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 from miscompile.base.errors import SpecError
 from miscompile.targets.registry import about
@@ -42,14 +48,24 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """A bug with an upstream issue, which is counted but not reported again."""
+    """A bug with an upstream issue, which is counted but not reported again.
+
+    A finding is this bug if its signature begins with `signature`, its message contains a match of `message`, and its
+    reduced program has all `operators`.
+    """
 
     signature: str
     link: str
     note: str
+    message: "re.Pattern[str] | None" = None
+    operators: frozenset[str] = frozenset()
 
-    def covers(self, signature: str) -> bool:
-        """Tell whether a finding with this signature is the bug."""
+    def covers(self, signature: str, message: str = "", operators: Iterable[str] = ()) -> bool:
+        """Tell whether a finding is the bug."""
+        if self.message is not None and not self.message.search(message):
+            return False
+        if not self.operators.issubset(operators):
+            return False
         if self.signature.endswith("$"):
             return signature == self.signature[:-1]
         rest = signature.removeprefix(self.signature)
@@ -72,10 +88,11 @@ class Known:
         text = f"{kind}: {message}"
         return next((entry for entry in self.rejections if entry.pattern.search(text)), None)
 
-    def bug(self, signature: str) -> KnownBug | None:
-        """Return the known bug that `signature` belongs to, None when it is new."""
+    def bug(self, signature: str, message: str = "", operators: Iterable[str] = ()) -> KnownBug | None:
+        """Return the known bug that a finding is, None when it is new; `operators` are those of its reduced program."""
+        held = frozenset(operators)
         plain = _VERSION.sub("", signature, count=1) if "==" in signature.partition(":")[0] else signature
-        return next((entry for entry in self.bugs if entry.covers(plain)), None)
+        return next((entry for entry in self.bugs if entry.covers(plain, message, held)), None)
 
 
 def known(target: str, via: str = "") -> Known:
@@ -113,8 +130,13 @@ def _read(package: str, name: str) -> Known:
             Rejection(entry["status"], re.compile(entry["pattern"], re.DOTALL), entry["reason"])
             for entry in data.get("rejection", ())
         )
-        bugs = tuple(KnownBug(entry["signature"], entry["link"], entry["note"]) for entry in data.get("bug", ()))
+        bugs = tuple(map(_bug, data.get("bug", ())))
     except (KeyError, re.error) as error:
         raise SpecError(f"{name} of {package} is malformed: {error}") from None
     known = Known(rejections, bugs)
     return known if "extends" not in data else known.beside(_read(data["extends"], "known.toml"))
+
+
+def _bug(entry: Mapping[str, Any]) -> KnownBug:
+    message = re.compile(entry["message"], re.DOTALL) if "message" in entry else None
+    return KnownBug(entry["signature"], entry["link"], entry["note"], message, frozenset(entry.get("operators", ())))

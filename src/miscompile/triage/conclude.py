@@ -4,6 +4,7 @@ The steps are the same for every oracle. The finding names its oracle, and every
 checked for the property that it violates.
 """
 
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -11,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import onnx
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -44,12 +47,14 @@ from miscompile.triage.attribution import (
     to_stored,
 )
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
+from miscompile.triage.boundary import boundary_of
+from miscompile.triage.claims import claims
 from miscompile.triage.confirm import ScriptForks, ScriptResult, confirm, confirmed, needed_settings, shows_once
 from miscompile.triage.converters import front_end_signature
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
-from miscompile.triage.predicate import described, widened
+from miscompile.triage.predicate import described, inner_operators, widened
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
@@ -58,6 +63,7 @@ from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
+from miscompile.triage.rewriting import rewriting_of
 from miscompile.triage.script import write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
@@ -66,7 +72,7 @@ from miscompile.triage.validity import accepts, takes
 
 RELAXATION_SECONDS = 10.0
 MOST_RELAXATIONS = 80
-"""Limits of the search for the conditions of one bug: seconds, and examinations."""
+"""Limits of the search for the conditions of one bug, and of that for its boundary: seconds, and examinations."""
 
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
 """Facts about the origin of a finding, which reduction does not change."""
@@ -266,7 +272,8 @@ class _Triage:
             reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
             expected=_expected(final),
         )  # fmt: skip
-        listed = self._listed(signature) is not None  # nobody will file it, so that the dearer facts are left out
+        # Nobody will file a listed bug, so that the dearer facts are left out.
+        listed = self._listed(signature, evidence.message, reduced.case) is not None
         shown = self._run_script(script, 1 if listed else 3)
         facts = self._facts(original, evidence, reduced, shown)
         if vote is not None:
@@ -274,11 +281,17 @@ class _Triage:
         if isinstance(held, BuildPair) and not listed:
             healing = resisted(reduced.case, held, evidence.kind, self.pool, stream(self.seed, "resist"))
             facts |= {"resisted": healing} if healing else {}
+        if guilty and not listed:
+            rng = stream(self.seed, "claims", reduced.case.program.digest)
+            switched = claims(reduced.case, held, guilty, self.about.passes, self.about.twins, self.pool, rng)
+            facts["switching"] = switched.as_json()
+            facts |= self._rewriting(reduced.case, held, guilty)
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = valid and confirmed(shown)
         if sound:
-            facts |= predicate if listed else self._needed(script) | predicate
+            facts |= predicate
+            facts |= {} if listed else self._needed(script) | self._boundary(reduced.case, held, final)
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
     def _predicate(
@@ -294,6 +307,24 @@ class _Triage:
             return {}
         whole = model_of(original)
         return {"predicate": (widened(bug, described(whole)) if whole else bug).as_json()}
+
+    def _boundary(self, case: Case, held: PropertyOracle, final: Examination) -> dict[str, Any]:
+        """Return the fact `boundary`: which types, ranks, sizes and opsets show the bug, and which do not."""
+        assert isinstance(final.verdict, Violated)
+        graphs = GraphDrafts(self.pool, reprogram, self.pool)
+        until = time.monotonic() + RELAXATION_SECONDS
+        budget = Budget(MOST_RELAXATIONS, lambda: time.monotonic() > until)
+        found = boundary_of(case, held, final.verdict.evidence, final.faulty, graphs, self.pool, self.seed, budget)
+        return {"boundary": found} if found else {}
+
+    def _rewriting(self, case: Case, held: PropertyOracle, guilty: Sequence[str]) -> dict[str, Any]:
+        """Return the fact `rewriting`: the program that the culprits leave, where the compiler can write it."""
+        spec = parse_target(self.target)
+        if not self.about.optimised or spec.options or python_of(self.target) is not None or is_invalid(case):
+            return {}
+        alone = only(held, guilty, self.about.passes, self.about.twins).faulty
+        found = rewriting_of(self.about.optimised, case, alone.level, alone.disabled)
+        return {"rewriting": found.as_json()} if found else {}
 
     def _report_library(
         self, original: Case, held: LibraryOracle, reduced: Reduced, guilty: Sequence[str], final: Examination
@@ -320,6 +351,7 @@ class _Triage:
             "nodes": node_count(reduced.case),
             "original_nodes": node_count(original),
             "reproduced": confirmed(shown),
+            "environment": self._environment(),
             "reduction": {"tries": reduced.tries, "complete": reduced.complete, "steps": list(reduced.steps)},
         }
         if not confirmed(shown):
@@ -327,6 +359,13 @@ class _Triage:
             said = (last.stdout + last.stderr)[-600:]
             facts["unconfirmed"] = f"the script is {last.status} (exit status {last.code}): {said}"
         return facts
+
+    def _environment(self) -> dict[str, str]:
+        """Return what versions do not say: operating system, architecture, and Python where it is this one."""
+        told = {"OS": platform.platform(terse=True), "architecture": platform.machine()}
+        if python_of(self.target) is None:
+            told |= {"Python": platform.python_version(), "onnx": onnx.__version__}
+        return told
 
     def _stored(
         self,
@@ -339,16 +378,19 @@ class _Triage:
         *,
         sound: bool,
     ) -> Stored:
-        bug = self._listed(signature)
+        bug = self._listed(signature, evidence.message, case)
         told = {**facts, **({"known": {"link": bug.link, "note": bug.note}} if bug is not None else {})}
         status: FindingStatus = "unconfirmed" if not sound else "known" if bug else "confirmed"
         held = Property(self.stored.finding.property.oracle, self.target, signature)
         finding = Finding(self.stored.finding.identifier, held, case, evidence.message, told)
         return Stored(finding, status, original, self.stored.versions, script)
 
-    def _listed(self, signature: Signature) -> KnownBug | None:
-        """Return the bug of this signature in the target's `known.toml`, None for any other one."""
-        return known(self.about.name, parse_target(self.target).via).bug(str(signature))
+    def _listed(self, signature: Signature, message: str, case: Case) -> KnownBug | None:
+        """Return the bug in the target's `known.toml` that a reduced finding is, None for any other one."""
+        model = model_of(case)
+        nodes = model.graph.nodes if model else ()
+        operators = {op for node in nodes for op in (node.op, *inner_operators(node))}
+        return known(self.about.name, parse_target(self.target).via).bug(str(signature), message, operators)
 
     def _findings_of(self, slippages: Sequence[Slippage]) -> tuple[Stored, ...]:
         """Make findings of the slippages, but none of the slippages of a slippage, so that they cannot multiply."""

@@ -412,14 +412,15 @@ def told_apart(fresh: Stored, known: Stored) -> Signature | None:
     """Return a signature of its own for `fresh` if it is another bug than `known`, which has the same signature.
 
     Both are triaged findings. They are two bugs when the same passes are to blame, and neither reduced program's
-    operators are among the other's. Otherwise None: one bug.
+    operators are among the other's, or the target's list of known bugs has only one of them. Otherwise None: one bug.
     """
     signature = fresh.finding.property.signature
     patterns = [one.finding.facts.get("predicate") for one in (fresh, known)]
     if not signature.culprits or not all(patterns):
         return None
     one, other = (_telling(predicate_from(data)) for data in patterns if data)
-    if not one or not other or one <= other or other <= one:
+    listed = [bool(stored.finding.facts.get("known")) for stored in (fresh, known)]
+    if not one or not other or (listed[0] == listed[1] and (one <= other or other <= one)):
         return None
     return replace(signature, text=">".join(sorted(one)))
 

@@ -19,7 +19,7 @@ from miscompile.core.examination import examine
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import PropertyOracle, Runner
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.core.verdict import Evidence, Violated
+from miscompile.core.verdict import Evidence, Holds, Violated
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Attribute, Node, TensorType, ValueInfo
 from miscompile.triage.predicate import (
@@ -95,7 +95,7 @@ def predicate_of(
     if not 0 < len(draft.graph.nodes) <= MOST_NODES:
         return None
     symptom = symptom_of(evidence, outcome)
-    examined = _Examiner(case, held, symptom, evidence, kind, runner, seed)
+    examined = DraftExaminer(case, held, symptom, evidence, kind, runner, seed)
     apart = unshared(draft)
     if examined.shows(apart):
         draft = apart
@@ -199,23 +199,29 @@ def _altered(name: str, value: Tensor) -> Tensor:
 
 def _other_constness(draft: Draft, leaf: Leaf) -> Iterator[Relaxation]:
     """Feed a constant, or make a constant of an input; a constant that may be fed has no elements to agree with."""
+    other = other_constness(draft, leaf)
+    if other is not None:
+        conditions = (PatternCondition(leaf.name, "constant"), PatternCondition(leaf.name, "elements"))
+        yield Relaxation(other, conditions[: 1 if leaf.fed else 2])
+
+
+def other_constness(draft: Draft, leaf: Leaf) -> Draft | None:
+    """Return the draft with an input as a constant, or a constant as an input.
+
+    None for an input of several feeds, which no constant can replace.
+    """
     graph = draft.graph
+    inputs = tuple(info for info in graph.inputs if info.name != leaf.name)
     if leaf.fed:
         if len(draft.feeds) != 1:
-            return
-        inputs = tuple(info for info in graph.inputs if info.name != leaf.name)
+            return None
         frozen = draft.with_graph(inputs=inputs, initializers={**graph.initializers, leaf.name: leaf.value})
         feeds = tuple({name: value for name, value in feed.items() if name != leaf.name} for feed in draft.feeds)
-        yield Relaxation(replace(frozen, feeds=feeds), (PatternCondition(leaf.name, "constant"),))
-        return
+        return replace(frozen, feeds=feeds)
     info = ValueInfo(leaf.name, TensorType(leaf.value.dtype, leaf.value.shape))
     constants = {name: value for name, value in graph.initializers.items() if name != leaf.name}
-    kept = tuple(one for one in graph.inputs if one.name != leaf.name)
-    fed = draft.with_graph(inputs=(*kept, info), initializers=constants)
-    feeds = tuple({**feed, leaf.name: leaf.value} for feed in draft.feeds or ({},))
-    yield Relaxation(
-        replace(fed, feeds=feeds), (PatternCondition(leaf.name, "constant"), PatternCondition(leaf.name, "elements"))
-    )
+    fed = draft.with_graph(inputs=(*inputs, info), initializers=constants)
+    return replace(fed, feeds=tuple({**feed, leaf.name: leaf.value} for feed in draft.feeds or ({},)))
 
 
 def _other_types(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
@@ -242,13 +248,18 @@ def _other_sizes(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
             PatternCondition(leaf.name, "elements") for leaf in found if leaf.name in fixed and size in leaf.value.array
         ]
         for goal in (size + 1, 2 * size + 3):
+            yield Relaxation(resized(draft, size, goal), tuple(conditions))
 
-            def change(name: str, value: Tensor, size: int = size, goal: int = goal) -> Tensor:
-                return retargeted(value, size, goal, scale=False) if name in fixed else _stretched(value, size, goal)
 
-            yield Relaxation(
-                changed(draft, names | {leaf.name for leaf in found if leaf.name in fixed}, change), tuple(conditions)
-            )
+def resized(draft: Draft, size: int, goal: int) -> Draft:
+    """Return the draft with `goal` for each dimension of `size` in all leaves, and in operands that hold shapes."""
+    found, fixed = leaves(draft), structural(draft)
+    names = {leaf.name for leaf in found if size in leaf.value.shape and leaf.name not in fixed}
+
+    def change(name: str, value: Tensor) -> Tensor:
+        return retargeted(value, size, goal, scale=False) if name in fixed else _stretched(value, size, goal)
+
+    return changed(draft, names | {leaf.name for leaf in found if leaf.name in fixed}, change)
 
 
 def _other_ranks(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
@@ -259,14 +270,14 @@ def _other_ranks(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
     conditions = tuple(PatternCondition(leaf.name, "rank") for leaf in ranked)
     for names in ({leaf.name for leaf in ranked if len(leaf.value.shape) == highest}, {leaf.name for leaf in ranked}):
         deeper = changed(draft, names, lambda _, value: Tensor(value.dtype, np.stack([value.array, value.array])))
-        yield Relaxation(deeper.with_nodes(_moved_axes(node) for node in deeper.graph.nodes), conditions)
+        yield Relaxation(deeper.with_nodes(moved_axes(node) for node in deeper.graph.nodes), conditions)
     for leaf in ranked:
         deeper = changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array[np.newaxis]))
         yield Relaxation(deeper, (PatternCondition(leaf.name, "rank"),))
 
 
-def _moved_axes(node: Node) -> Node:
-    """Increase attributes that count axes from the front by one, because a leading axis is added."""
+def moved_axes(node: Node) -> Node:
+    """Return a node whose attributes count axes from the front behind a leading axis that its operands have gained."""
     moved = dict(node.attributes)
     for name, attribute in node.attributes.items():
         if name == "axis" and attribute.kind == "int" and attribute.value >= 0:
@@ -292,8 +303,8 @@ def _stretched(value: Tensor, size: int, goal: int) -> Tensor:
 
 
 @dataclass(slots=True)
-class _Examiner:
-    """Tests whether drafts show the bug of one reduced case."""
+class DraftExaminer:
+    """Tests whether drafts show the bug of one reduced case: the same violation of `held`, in the same build."""
 
     case: Case
     held: PropertyOracle
@@ -305,16 +316,26 @@ class _Examiner:
 
     def shows(self, draft: Draft) -> bool:
         """Tell whether a draft is a valid, well-defined program that shows the bug in the same build."""
+        return self.asked(draft) is True
+
+    def asked(self, draft: Draft) -> bool | None:
+        """Return whether a draft shows the bug in the same build.
+
+        None when it is no valid, well-defined program, when a build refuses it, or when it shows another bug.
+        """
         try:
             case = self.kind.put_together(self.kind.tidy(draft), self.case.recipe)
         except MiscompileError:
-            return False
+            return None
         seen = examine(case, self.held, self.runner, stream(self.seed, "relax"))
+        if isinstance(seen.verdict, Holds):
+            return False if self.kind.defined(draft) else None
         if not isinstance(seen.verdict, Violated):
-            return False
+            return None
         found = seen.verdict.evidence
         same = similar(symptom_of(found, seen.faulty), self.symptom)
-        return same and found.faulty.build == self.evidence.faulty.build and self.kind.defined(draft)
+        same = same and found.faulty.build == self.evidence.faulty.build
+        return True if same and self.kind.defined(draft) else None
 
 
 def _node(node: Node, needless: set[PatternCondition]) -> NodePattern:

@@ -198,6 +198,14 @@ def test_two_bugs_of_the_same_passes_are_told_apart_by_their_operators() -> None
     assert told_apart(finding(sums), finding(means)) is None
 
 
+def test_a_bug_that_nobody_has_reported_is_told_apart_from_a_known_one_of_the_same_passes() -> None:
+    found = finding(DIV_MUL)
+    listed = replace(found, finding=replace(found.finding, facts={**found.finding.facts, "known": {"link": "l"}}))
+    assert str(told_apart(found, listed)) == "onnxruntime:shape:DivMulFusion in Div>Mul"
+    assert str(told_apart(listed, found)) == "onnxruntime:shape:DivMulFusion in Div>Mul"
+    assert told_apart(listed, listed) is None
+
+
 def test_a_failure_of_later_passes_follows_from_the_bug_whose_pattern_its_program_contains() -> None:
     known = finding(DIV_MUL)
     refused = replace(

@@ -24,13 +24,15 @@ from miscompile.core.arms import arms_json
 from miscompile.findings.folder import Stored
 from miscompile.findings.ledger_entry import LedgerEntry, key_of, of_all_releases, utc_now
 from miscompile.producers.slices.table import SupportTable, difference
-from miscompile.reports.issue import RULES, build_lines, culprit_text, evidence_rows, title_of
+from miscompile.reports.compared import compared_elements
+from miscompile.reports.issue import RULES, build_lines, culprit_text, evidence_rows
 from miscompile.reports.site.content import GROUPS, Contents, Entry, web_link
 from miscompile.reports.site.graphs import draw_program, marks_of
 from miscompile.reports.site.overview import HEIGHT, WIDTH, breakdowns, chart, stages
 from miscompile.reports.site.passes import passes_of
 from miscompile.reports.site.since import Since
-from miscompile.reports.site.tensors import compared_elements, shown_inputs
+from miscompile.reports.site.tensors import shown_inputs
+from miscompile.reports.wording import title_of
 from miscompile.reports.writer import model_text
 
 INDEX, PASSES, SUPPORT = "index.html", "passes.html", "support.html"

@@ -1,8 +1,7 @@
-"""Tensors and compared elements as tables of a page."""
+"""Tensors as tables of a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from miscompile.core.case import Case, Port
 from miscompile.core.tensor import Tensor, text_of
@@ -22,45 +21,11 @@ class Shown:
     rest: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One element of an output in two builds: its index, both texts, the bound of rounding, and whether it is wrong."""
-
-    place: str
-    reference: str
-    faulty: str
-    allowed: str
-    wrong: bool
-
-
 def shown_inputs(case: Case) -> list[list[Shown]]:
     """Return the inputs of each feed of a case."""
     return [
         [_shown(port, value) for port, value in zip(case.program.inputs, feed, strict=False)] for feed in case.feeds
     ]
-
-
-def compared_elements(details: Mapping[str, Any]) -> list[Compared]:
-    """Return the elements that a finding's evidence stores; none for a finding that stores none.
-
-    They are the objects under `elements`, as `oracles.elements` writes them; what has another form is left out.
-    """
-    stored = details.get("elements")
-    return [
-        Compared(
-            f"[{', '.join(map(str, one.get('place', ())))}]",
-            str(one.get("reference", "")),
-            str(one.get("faulty", "")),
-            "" if one.get("allowed") is None else _number(one["allowed"]),
-            bool(one.get("wrong")),
-        )
-        for one in (stored if isinstance(stored, list) else [])
-        if isinstance(one, Mapping) and isinstance(one.get("place", []), list)
-    ]
-
-
-def _number(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
 def _shown(port: Port, value: Tensor) -> Shown:

@@ -104,6 +104,7 @@ ABOUT = About(
     levels=("off", "basic", "extended", "layout", "full"),
     adapter="miscompile.targets.onnxruntime.adapter:OnnxRuntime",
     script="miscompile.targets.onnxruntime.script:SCRIPT",
+    optimised="miscompile.targets.onnxruntime.runner:optimised",
     distributions=("onnxruntime",),
     other_builds={"onnxruntime": ("onnxruntime-gpu",)},
     second_implementation=1,

@@ -5,7 +5,9 @@ long as the compilation of a small graph.
 """
 
 import os
+import tempfile
 from collections.abc import Collection
+from pathlib import Path
 
 import onnxruntime as ort
 from onnxruntime.capi import _pybind_state as native
@@ -60,6 +62,15 @@ def start_on(
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session([PROVIDERS[device], PROVIDERS["cpu"]], [CUDA_OPTIONS, {}], set(disabled))
     return session
+
+
+def optimised(model: bytes, level: str, disabled: Collection[str]) -> bytes:
+    """Return the model after the graph optimisations of `level`, without the passes `disabled`."""
+    options = session_options(level)
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = path = os.path.join(folder, "model.onnx")
+        start(model, options, disabled)
+        return Path(path).read_bytes()
 
 
 def start_reloaded(

@@ -70,6 +70,7 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "levels": ("off", "full"),
         "adapter": f"{folder}.adapter:{title}",
         "script": f"{folder}.script:SCRIPT",
+        "optimised": f"{folder}.runner:optimise",
         "distributions": (name, "onnx", "onnxruntime"),
         "max_opset": 22,
         "max_ir_version": 10,

@@ -28,6 +28,7 @@ ABOUT: About = optimiser(
     "orttransformers",
     "OrtTransformers",
     FUSIONS,
+    optimised="miscompile.targets.orttransformers.runner:fused",
     distributions=("onnxruntime", "onnx", "sympy"),
     options={**OPTIONS, "model": "the type of model: bert (default), gpt2, t5, vit, swin, clip, unet, vae, ..."},
     extra="optimisers",

@@ -7,6 +7,7 @@ ABOUT: About = optimiser(
     "versionconverter",
     "VersionConverter",
     (),
+    optimised="miscompile.targets.versionconverter.runner:converted",
     levels=("off", "there", "full"),
     distributions=("onnx", "onnxruntime"),
     options={**OPTIONS, "to": "the operator set that models are converted to; default 25"},
