@@ -22,7 +22,7 @@ from miscompile.engine.arms import arms_of
 from miscompile.engine.plan import Plan
 from miscompile.findings.store import Store, holds_campaign
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
-from miscompile.reports.writer import IssueWriter, write_missing_issues
+from miscompile.reports.writer import IssueWriter, write_clustered_issues, write_missing_issues
 
 if TYPE_CHECKING:
     from miscompile.migration.plan import MigrationPlan
@@ -141,6 +141,7 @@ def leave(out: Path) -> tuple[Summary, list[str]]:
     problems = write_missing_issues(out)
     with Store.open(out, create=False) as store:
         summary = summarise(store)
+    problems += write_clustered_issues(out, summary.clusters)
     write_summary(out, summary)
     return summary, problems
 

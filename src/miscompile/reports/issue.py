@@ -125,7 +125,7 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
         "message": "" if stored.finding.property.signature.kind == "missing" else _message(stored),
         "values": _values(facts),
         "cause": culprit_text(stored),
-        "boundary": _boundary(facts.get("boundary") or {}),
+        "boundary": _boundary(facts),
         "alike": _alike(alike),
         "script": _script(stored),
         "environment": _environment(stored),
@@ -176,14 +176,19 @@ def _values(facts: Mapping[str, Any]) -> str:
     return _table(head, cells)
 
 
-def _boundary(boundary: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """Return which types, ranks, sizes and opsets show the bug, and which do not, as a table."""
-    cells = [
-        [aspect, _listed(lists["shows"]), _listed(lists["works"])]
-        for aspect, lists in boundary.items()
+def _boundary(facts: Mapping[str, Any]) -> str:
+    """Return the boundary of the bug as a table."""
+    rows = boundary_rows(facts)
+    return _table(["with another", "shows the bug", "does not"], rows) if rows else ""
+
+
+def boundary_rows(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return rows of an aspect of the program, the values of it that show the bug, and those that do not."""
+    return [
+        (aspect, _listed(lists["shows"]), _listed(lists["works"]))
+        for aspect, lists in (facts.get("boundary") or {}).items()
         if lists["works"] or len(lists["shows"]) > 1
     ]
-    return _table(["with another", "shows the bug", "does not"], cells) if cells else ""
 
 
 def _listed(values: Sequence[str]) -> str:

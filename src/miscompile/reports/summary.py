@@ -17,6 +17,7 @@ from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
+from miscompile.triage.clusters import CauseCluster, clusters_of
 
 COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches_judged_benign")
 """Counters that every summary shows, zero when nothing was counted; all others follow under `counters`."""
@@ -49,6 +50,8 @@ class Summary:
     """The yields of the arms by name; empty when the producers had fixed shares."""
     model: str = ""
     """The user's model that the first campaign is about; empty for generated programs."""
+    clusters: tuple[CauseCluster, ...] = ()
+    """Findings that seem to have one cause."""
 
     @property
     def judged(self) -> int:
@@ -114,6 +117,7 @@ def summarise(store: Store) -> Summary:
         campaigns=tuple({"target": campaign.target, "seed": campaign.seed} for campaign in campaigns),
         arms=store.arms(),
         model=str(first.options.get("model") or "") if first else "",
+        clusters=tuple(clusters_of(store)),
         **shown,
     )
 
@@ -133,6 +137,9 @@ SUMMARY = Report(
 )
 
 _ARMS = 10
+_NAMED = 4
+"""Findings of a cluster that a terminal names."""
+
 """Arms in the table for people; `summary.json` has all."""
 
 _STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow"}
@@ -169,6 +176,20 @@ def arms_table(arms: Mapping[str, ArmYield]) -> Table:
     return table
 
 
+def cluster_lines(summary: Summary) -> list[Text]:
+    """Return a line for each cluster of findings, and the number of causes that remain."""
+    if not summary.clusters:
+        return []
+    triaged = [record for record in summary.findings if record.status in ("confirmed", "known")]
+    causes = len(triaged) - sum(len(cluster.identifiers) - 1 for cluster in summary.clusters)
+    lines = [f"{len(triaged)} findings, probably {causes} causes. Each of these lines seems to be one cause:"]
+    for cluster in summary.clusters:
+        rest = len(cluster.identifiers) - _NAMED
+        more = f" and {rest} more" if rest > 0 else ""
+        lines.append(f"  {', '.join(cluster.identifiers[:_NAMED])}{more}")
+    return [Text("\n".join(lines)), Text("")]
+
+
 def summary_view(summary: Summary, out: Path) -> Group:
     """Return the terminal's view of a summary: one line of figures, the findings, and their folder."""
     share = 1 - (summary.invalid + summary.unsupported) / summary.tests if summary.tests else 0.0
@@ -187,6 +208,7 @@ def summary_view(summary: Summary, out: Path) -> Group:
             Text(""),
             findings_table(summary.findings),
             Text(""),
+            *cluster_lines(summary),
             Text(f"Issue texts and scripts: {out / 'findings'}"),
         ]
     elif summary.untested:

@@ -1,5 +1,6 @@
 """Writing issue texts into findings folders: while a campaign runs, and afterwards for findings that lack one."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from miscompile.base.errors import MiscompileError
@@ -11,6 +12,8 @@ from miscompile.graph.read import read
 from miscompile.graph.text.printer import print_model
 from miscompile.reports.issue import render_issue
 from miscompile.reports.registry import Report
+from miscompile.reports.wording import title_of
+from miscompile.triage.clusters import CauseCluster, clusters_of
 
 
 def model_text(program: Program) -> str:
@@ -23,15 +26,32 @@ def model_text(program: Program) -> str:
         return f"({error})"
 
 
-def write_issue(out: Path, identifier: str) -> str:
+def write_issue(out: Path, identifier: str, alike: Sequence[str] = ()) -> str:
     """Render the issue of a stored finding, put it into its folder as `issue.md`, and return the text.
 
-    Raises StoreError when there is no such finding or its folder cannot be read or written.
+    `alike` are the identifiers of findings that seem to have the same cause. Raises StoreError when there is no such
+    finding or its folder cannot be read or written.
     """
     stored = load(out, identifier)
-    text = render_issue(stored, model_text(stored.finding.case.program))
+    lines = [f"`{other}`: {title_of(load(out, other))}" for other in alike]
+    text = render_issue(stored, model_text(stored.finding.case.program), lines)
     add_file(out, identifier, "issue.md", text)
     return text
+
+
+def write_clustered_issues(out: Path, clusters: Iterable[CauseCluster]) -> list[str]:
+    """Write the issues of all clustered findings anew, so that each names the others of its cluster.
+
+    Returns a line for each finding whose folder is damaged or cannot be written.
+    """
+    problems = []
+    for cluster in clusters:
+        for identifier in cluster.identifiers:
+            try:
+                write_issue(out, identifier, [other for other in cluster.identifiers if other != identifier])
+            except MiscompileError as error:
+                problems.append(str(error))
+    return problems
 
 
 def write_missing_issues(out: Path) -> list[str]:
@@ -49,11 +69,12 @@ def write_missing_issues(out: Path) -> list[str]:
     return problems
 
 
-def _write_issues(_: Store, out: Path) -> list[Path]:
+def _write_issues(store: Store, out: Path) -> list[Path]:
     """Write the issue of every finding anew. Raises StoreError for a folder that is damaged or cannot be written."""
     found = list(identifiers(out))
     for identifier in found:
         write_issue(out, identifier)
+    write_clustered_issues(out, clusters_of(store))
     return [place(out, identifier) / "issue.md" for identifier in found]
 
 

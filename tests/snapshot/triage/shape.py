@@ -105,6 +105,8 @@ def problem(want, got):
 
 
 print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
 expected = run("off")[0][0]
 found = problem(expected, run("full", OFF)[0][0])
 if found:

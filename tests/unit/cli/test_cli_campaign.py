@@ -230,7 +230,7 @@ def test_findings_as_table_json_and_issue(tmp_path: Path) -> None:
     assert [finding["id"] for finding in data["findings"]] == ["wrong-1"]
     result = call("findings", tmp_path, "wrong-1")
     assert result.exit_code == 0
-    assert result.stdout.startswith("# [onnxruntime] wrong result caused by FuseAdd\n")
+    assert result.stdout.startswith("# FuseAdd: wrong result for Add\n")
     data = json.loads(call("findings", tmp_path, "wrong-1", "--json").stdout)
     assert data["issue"] == result.stdout
 

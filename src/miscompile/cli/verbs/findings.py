@@ -18,6 +18,7 @@ from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import findings_table, record_json, summarise
 from miscompile.reports.writer import write_issue
+from miscompile.triage.clusters import clusters_of
 
 
 def one_record(out: Path, identifier: str) -> Record:
@@ -60,7 +61,10 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             tell(f"miscompile: warning: {problem}")
         return code_of(summary)
     record = one_record(out, identifier)
-    text = write_issue(out, identifier)
+    with Store.open(out, create=False) as store:
+        clusters = clusters_of(store)
+    cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
+    text = write_issue(out, identifier, [other for other in cluster if other != identifier])
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
 

@@ -20,14 +20,16 @@ import jinja2
 from markupsafe import Markup, escape
 
 from miscompile import __version__
+from miscompile.base.errors import MiscompileError
 from miscompile.core.arms import arms_json
 from miscompile.findings.folder import Stored
 from miscompile.findings.ledger_entry import LedgerEntry, key_of, of_all_releases, utc_now
+from miscompile.graph.text.parser import parse_model
 from miscompile.producers.slices.table import SupportTable, difference
 from miscompile.reports.compared import compared_elements
-from miscompile.reports.issue import RULES, build_lines, culprit_text, evidence_rows
+from miscompile.reports.issue import RULES, boundary_rows, build_lines, culprit_text, evidence_rows
 from miscompile.reports.site.content import GROUPS, Contents, Entry, web_link
-from miscompile.reports.site.graphs import draw_program, marks_of
+from miscompile.reports.site.graphs import Drawing, draw_graph, draw_program, marks_of
 from miscompile.reports.site.overview import HEIGHT, WIDTH, breakdowns, chart, stages
 from miscompile.reports.site.passes import passes_of
 from miscompile.reports.site.since import Since
@@ -105,13 +107,31 @@ def finding_page(site: SiteView, contents: Contents, entry: Entry, stored: Store
         signature=signature, rule=RULES.get(str(facts.get("rule", "")), ""), cause=culprit_text(stored).split("\n\n"),
         builds=build_lines(facts), evidence=evidence_rows(facts), model=model_text(finding.case.program)[:_MOST_TEXT],
         drawing=draw_program(finding.case.program, wrong, marks_of(facts)),
+        after=_after(facts), boundary=boundary_rows(facts), by=", ".join(signature.culprits),
         before=None if original is None else draw_program(original.program, wrong),
         inputs=shown_inputs(finding.case), elements=compared_elements(facts.get("details", {})),
         output=wrong, known=_known(facts, _ledger_entry(contents, stored)), versions=sorted(stored.versions.items()),
         related=[one for one in of_this if one.record.identifier == facts.get("slip_of")],
+        alike=[one for one in of_this if one.record.identifier in _alike(contents, finding.identifier)],
         history=_history(stored, contents), recipe=json.dumps(dict(finding.case.recipe), indent=1)[:_MOST_TEXT],
         script=stored.script[:_MOST_TEXT], issue=stored.issue[:_MOST_TEXT], contents=contents,
     )  # fmt: skip
+
+
+def _after(facts: Mapping[str, Any]) -> Drawing | None:
+    """Return the drawing of the program that the culprit passes leave, if the target could write it."""
+    text = facts.get("rewriting", {}).get("after", "")
+    try:
+        return draw_graph(parse_model(text).graph) if text else None
+    except MiscompileError:
+        return None
+
+
+def _alike(contents: Contents, identifier: str) -> tuple[str, ...]:
+    """Return the identifiers of the findings that seem to have the same cause."""
+    clusters = contents.summary.clusters
+    found = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
+    return tuple(other for other in found if other != identifier)
 
 
 def problem_page(message: str) -> str:
