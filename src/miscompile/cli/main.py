@@ -17,8 +17,8 @@ from miscompile.cli.exit_codes import FAILED, NOTHING, STOPPED, UNTESTED, USAGE
 
 _STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
 _LIBRARIES = ("rules", "passes", "patterns", "harvest", "migrate", "export")
-VERBS = ("targets", "support", "fuzz", "plan", "check", "corpus", "ci", *_STORED, "serve", "bugs", "recheck",
-         *_LIBRARIES)  # fmt: skip
+VERBS = ("targets", "support", "fuzz", "plan", "check", "corpus", "ci", *_STORED, "ready", "serve", "bugs", "recheck",
+         *_LIBRARIES, "help")  # fmt: skip
 """Every verb is `miscompile.cli.verbs.<verb>:command`, or `miscompile.cli.verbs.findings:<verb>` if it takes a stored
 campaign; it is imported when it is named or listed."""
 

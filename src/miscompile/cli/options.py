@@ -3,8 +3,9 @@
 import itertools
 import os
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,10 +15,35 @@ from miscompile.cli import values
 from miscompile.core.events import ProgressListener
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
+from miscompile.findings.folder import identifiers
 from miscompile.findings.store import holds_campaign
 
 out_argument = click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="OUT")
-id_argument = click.argument("identifier", metavar="ID")
+
+
+def whole_identifier(context: click.Context, parameter: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's
+    """Return the identifiers of findings for their beginnings, of which each must fit one finding in OUT only.
+
+    A text that fits none comes back unchanged, because the verb says what there is.
+    """
+    del parameter
+    out = context.params.get("out")
+    if value is None or not isinstance(out, Path):
+        return value
+    names = identifiers(out)
+    return _whole(value, names) if isinstance(value, str) else tuple(_whole(one, names) for one in value)
+
+
+def _whole(text: str, names: Sequence[str]) -> str:
+    fitting = [name for name in names if name.startswith(text)]
+    if text in names or not fitting:
+        return text
+    if len(fitting) > 1:
+        raise UsageError(f"'{text}' is the beginning of several findings: {', '.join(fitting[:6])}")
+    return fitting[0]
+
+
+id_argument = click.argument("identifier", metavar="ID", callback=whole_identifier)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 slice_nodes_option = click.option(
     "--slice-nodes",

@@ -121,7 +121,7 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
     """Return the text of each part of `forms.PARTS`; an empty one for what this finding has not."""
     facts, known = stored.finding.facts, stored.finding.facts.get("known")
     return {
-        "summary": "\n\n".join(filter(None, (summary_of(stored, form), _needs(facts.get("needs", ()))))),
+        "summary": "\n\n".join(filter(None, (summary_of(stored, form), _needs(facts)))),
         "message": "" if stored.finding.property.signature.kind == "missing" else _message(stored),
         "values": _values(facts),
         "cause": culprit_text(stored),
@@ -134,8 +134,14 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
     }
 
 
-def _needs(options: Sequence[str]) -> str:
-    return f"It shows only with {', '.join(options)}, which the script sets and which is no default." if options else ""
+def _needs(facts: Mapping[str, Any]) -> str:
+    """Return a sentence on what is no default and is needed, so that nobody takes the bug for one of the defaults."""
+    off = len((facts.get("faulty") or {}).get("disabled", ()))
+    passes = [f"{off} optional pass{'es' if off > 1 else ''} switched off"] if off else []
+    needed = [*facts.get("needs", ()), *passes]
+    return (
+        f"It shows only with {' and '.join(needed)}, which the script does and which is no default." if needed else ""
+    )
 
 
 def _message(stored: Stored) -> str:

@@ -122,6 +122,8 @@ class About:
     trace: str = ""
     """A module that runs as a child process and finds the phase of the compilation that introduces a fault, for
     compilers without switches for single passes. `triage/phase.py` documents its input and output."""
+    cpu_caps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Environment variables by which the compiler uses fewer processor features, by the name of what remains."""
     optimised: str = ""
     """`module:function` from an ONNX model as bytes, a level and the passes that are off to the model that the compiler
     has made of it, for compilers that can write it. It is called in a process of its own."""

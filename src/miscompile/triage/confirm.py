@@ -33,8 +33,10 @@ class ScriptResult:
     seconds: float
 
 
-def run_script(path: Path, python: str | Path | None = None, seconds: float = 60) -> ScriptResult:
-    """Run the script at `path` in a fresh interpreter for at most `seconds`.
+def run_script(
+    path: Path, python: str | Path | None = None, seconds: float = 60, environment: Mapping[str, str] | None = None
+) -> ScriptResult:
+    """Run the script at `path` in a fresh interpreter for at most `seconds`, in this environment or another one.
 
     `python` is the interpreter that has the compiler; None stands for this one. A script that hangs ends with this
     process.
@@ -42,7 +44,8 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
     An exit status of 1 counts only after the script has printed `SHOWS`, because an import error exits with 1 as well.
     A death counts only after the script has printed `DIES`.
     """
-    done = collect([str(python or sys.executable), "-I", str(path)], seconds=seconds)
+    command = [str(python or sys.executable), "-I", str(path)]
+    done = collect(command, seconds=seconds, environment=environment)
     status = "broken" if done.status is None else _status(done.status, done.output())
     return ScriptResult(status, done.status, done.output(_TAIL), done.errors(_TAIL), done.seconds)
 

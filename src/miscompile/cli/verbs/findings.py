@@ -12,7 +12,7 @@ from miscompile.base.errors import ExecutionError, InputError, StoreError, Usage
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, tell
+from miscompile.cli.options import id_argument, json_option, out_argument, tell, whole_identifier
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
@@ -41,7 +41,7 @@ def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
 
 @click.command("findings", short_help="What a campaign found.")
 @out_argument
-@click.argument("identifier", metavar="[ID]", required=False)
+@click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table or text.")
 def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     """List the findings in OUT, or print the issue text of finding ID.
@@ -50,6 +50,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     Examples:
       miscompile findings miscompile-out
       miscompile findings miscompile-out wrong-0a1b2c3d4e > issue.md
+      miscompile findings miscompile-out wrong-0a       the beginning of an ID suffices
 
     Exit code 1 when there are findings, 0 when there are none, 4 when nothing was tested; with ID, 0.
     """

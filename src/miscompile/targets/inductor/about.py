@@ -65,6 +65,7 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
+    cpu_caps={"AVX2": {"ATEN_CPU_CAPABILITY": "avx2"}},
     transforms=tuple(TRANSFORMS),
     settle="miscompile.targets.inductor.transforms:settled",
     variants={

@@ -257,6 +257,7 @@ ABOUT = About(
     distributions=("openvino",),
     other_builds={"tensorflow-cpu": ("tensorflow",)},
     second_implementation=2,
+    cpu_caps={"AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2"}},
     max_opset=22,
     max_ir_version=10,
     dynamic=True,
