@@ -139,9 +139,9 @@ def _needs(facts: Mapping[str, Any]) -> str:
     off = len((facts.get("faulty") or {}).get("disabled", ()))
     passes = [f"{off} optional pass{'es' if off > 1 else ''} switched off"] if off else []
     needed = [*facts.get("needs", ()), *passes]
-    return (
-        f"It shows only with {' and '.join(needed)}, which the script does and which is no default." if needed else ""
-    )
+    if not needed:
+        return ""
+    return f"It shows only with {' and '.join(needed)}, which the script does and which is no default."
 
 
 def _message(stored: Stored) -> str:
