@@ -31,12 +31,18 @@ class ScriptLines:
 
     `settings` maps the names of the compiler's options that differ from its defaults to the statements, in `sources`,
     that set them. A report names those without which the bug does not show.
+
+    `plain` is a template of `run` as a user of the compiler writes it, with default options. It is used where the bug
+    shows with it; it renders to an empty text for cases that it cannot run.
+    `plain_levels` are the expressions for its levels.
     """
 
     levels: Mapping[str, str]
     run: str
     versions: str
     sources: tuple[str, ...] = ()
+    plain: str = ""
+    plain_levels: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()

@@ -67,6 +67,7 @@ from miscompile.triage.rewriting import rewriting_of
 from miscompile.triage.script import write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
+from miscompile.triage.skeleton import TEMPLATE, TEST_TEMPLATE
 from miscompile.triage.triaged import TriagedFindings
 from miscompile.triage.validity import accepts, takes
 
@@ -268,31 +269,63 @@ class _Triage:
             known = self.triaged.duplicated(told) if self.triaged else None
             if known is not None:
                 return _merging(told, known)
-        script = write_script(
-            reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
-            expected=_expected(final),
-        )  # fmt: skip
         # Nobody will file a listed bug, so that the dearer facts are left out.
         listed = self._listed(signature, evidence.message, reduced.case) is not None
-        shown = self._run_script(script, 1 if listed else 3)
+        script, plain, shown = self._scripted(reduced.case, final, guilty, 1 if listed else 3)
         facts = self._facts(original, evidence, reduced, shown)
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
-        if isinstance(held, BuildPair) and not listed:
-            healing = resisted(reduced.case, held, evidence.kind, self.pool, stream(self.seed, "resist"))
-            facts |= {"resisted": healing} if healing else {}
-        if guilty and not listed:
-            rng = stream(self.seed, "claims", reduced.case.program.digest)
-            switched = claims(reduced.case, held, guilty, self.about.passes, self.about.twins, self.pool, rng)
-            facts["switching"] = switched.as_json()
-            facts |= self._rewriting(reduced.case, held, guilty)
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = valid and confirmed(shown)
         if sound:
             facts |= predicate
-            facts |= {} if listed else self._needed(script) | self._boundary(reduced.case, held, final)
+        if not listed:
+            facts |= self._causes(reduced.case, held, final, guilty)
+            facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
+        if sound and not listed:
+            facts |= self._needed(script) | self._boundary(reduced.case, held, final)
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
+
+    def _scripted(
+        self, case: Case, final: Examination, guilty: Sequence[str], times: int
+    ) -> tuple[str, bool, tuple[ScriptResult, ...]]:
+        """Return the finding's script, whether it uses the compiler as its users do, and the results of its runs."""
+        plain = self._script(case, final, guilty, plain=True)
+        if plain:
+            shown = self._run_script(plain, times)
+            if confirmed(shown):
+                return plain, True, shown
+        script = self._script(case, final, guilty)
+        return script, False, self._run_script(script, times)
+
+    def _script(
+        self,
+        case: Case,
+        final: Examination,
+        guilty: Sequence[str],
+        *,
+        plain: bool = False,
+        template: str = TEMPLATE,
+    ) -> str:
+        assert isinstance(final.verdict, Violated)
+        return write_script(
+            case, final.verdict.evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
+            expected=_expected(final), template=template, plain=plain,
+        )  # fmt: skip
+
+    def _causes(self, case: Case, held: PropertyOracle, final: Examination, guilty: Sequence[str]) -> dict[str, Any]:
+        """Return the facts that point at the cause: barriers that heal, switched culprits, the program after them."""
+        assert isinstance(final.verdict, Violated)
+        facts: dict[str, Any] = {}
+        if isinstance(held, BuildPair):
+            healing = resisted(case, held, final.verdict.evidence.kind, self.pool, stream(self.seed, "resist"))
+            facts |= {"resisted": healing} if healing else {}
+        if guilty:
+            rng = stream(self.seed, "claims", case.program.digest)
+            switched = claims(case, held, guilty, self.about.passes, self.about.twins, self.pool, rng)
+            facts |= {"switching": switched.as_json()} | self._rewriting(case, held, guilty)
+        return facts
 
     def _predicate(
         self, original: Case, case: Case, held: PropertyOracle, final: Examination, guilty: Sequence[str]

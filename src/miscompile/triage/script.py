@@ -22,12 +22,14 @@ templates get these variables:
   must have, or an empty text when its shape is not declared; held against an output where no build works;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
+- `test_name`: the end of the name of a test function;
 - `again`: True when the faulty run comes to every feed twice, and the later results count;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
 
 The filter `literal` writes a string or a sequence of strings as Python source.
 """
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -74,6 +76,7 @@ _IMPORTS = (
     "import base64, resource, signal, sys",
     "import numpy as np",
     "import onnx",
+    "import pytest",
     "from onnx import TensorProto, helper, numpy_helper",
 )
 """Imports of the skeleton and of the statements for model and feeds."""
@@ -102,8 +105,14 @@ def write_script(
     versions: Mapping[str, str] | None = None,
     title: str = "",
     expected: Tensor | None = None,
+    template: str = TEMPLATE,
+    plain: bool = False,
 ) -> str:
     """Return the script that shows the violation `evidence` of `case`; `outcome` is that of the faulty run.
+
+    A `plain` script uses the compiler with default options, as its users do; it is empty where the target has no lines
+    for such a script of this case.
+    With `TEST_TEMPLATE` as the `template`, return a pytest module with one test, which fails while the bug is there.
 
     `expected` is the right value of the bad output, needed when the reference run was another target's. Exit code 1
     means that the bug shows, 0 that it does not; for deaths the script dies. Raises ModelError when the program is
@@ -123,14 +132,23 @@ def write_script(
         **_guilt(faulty.build, sorted(expand(culprits, spec.about.twins))),
         **_decision(case, evidence, expected),
         "voter": _voter(reference),
-        "levels": lines.levels,
+        "test_name": _test_name(evidence, culprits),
+        "levels": lines.plain_levels if plain else lines.levels,
         "versions_shown": lines.versions,
         "setup": lines.setup,
     }
-    for name in ("prelude", "run"):
-        values[name] = _template(getattr(lines, name)).render(values).strip("\n")
-    skeleton = _template(TEMPLATE)
+    for name, text in (("prelude", lines.prelude), ("run", lines.plain if plain else lines.run)):
+        values[name] = _template(text).render(values).strip("\n")
+    if not values["run"]:
+        return ""
+    skeleton = _template(template)
     return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
+
+
+def _test_name(evidence: Evidence, culprits: Sequence[str]) -> str:
+    """Return the end of the name of a test function: the culprits, or the output, in words."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", "_".join(culprits) or "valid_model")
+    return f"{re.sub(r'[^A-Za-z0-9]+', '_', words).strip('_').lower()}_{evidence.kind}"
 
 
 @cache

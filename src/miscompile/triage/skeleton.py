@@ -1,9 +1,10 @@
-"""The template of every standalone script; the lines for the target come from its `ScriptLines`.
+"""The templates of every standalone script and of the unit test beside it; the lines for the target come from its
+`ScriptLines`.
 
-Its variables are described in the script writer (`miscompile.triage.script`).
+Their variables are described in the script writer (`miscompile.triage.script`).
 """
 
-TEMPLATE = '''\
+_TOLD = '''\
 """{{ title }}
 
 {{ message }}
@@ -19,6 +20,9 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 {% endif %}
 """
 
+'''
+
+_PARTS = """\
 {% set declares = reference is none and expected == "" and kind in ("shape", "dtype") %}
 {% set compares = kind in ("wrong", "missing", "shape", "dtype") and not declares %}
 {% for line in setup %}
@@ -82,6 +86,9 @@ CULPRITS = {{ culprits | literal }}
 {{ run }}
 
 
+"""
+
+_JUDGED = '''\
 {% if compares %}
 {% if kind == "wrong" %}
 # {{ reason }}
@@ -226,3 +233,56 @@ run({{ levels[faulty.level] }}, OFF)
 {% endif %}
 print("the bug does not show")
 '''
+
+TEMPLATE = _TOLD + _PARTS + _JUDGED
+
+_TESTED = """\
+def test_{{ test_name }}():
+{% if changed_model or again %}
+    global model, feeds
+{% endif %}
+{% if expected %}
+    # The result of {{ voter }}.
+{{ expected | indent(4, first=True) }}
+{% elif compares %}
+{% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}
+    expected = run({{ levels[reference.level] }}{{ without }})[{{ reference_feed }}][{{ output }}]
+{% endif %}
+{% if changed_model %}
+    # The same computation in another form: {{ transform }}.
+{{ changed_model | indent(4, first=True) }}
+{% if changed_feeds %}
+{{ changed_feeds | indent(4, first=True) }}
+{% endif %}
+{% endif %}
+{% if again %}
+    feeds = [*feeds, *feeds[::-1]]
+{% endif %}
+{% if kind == "accepted" %}
+    with pytest.raises(Exception):
+        run({{ levels[faulty.level] }}, OFF)
+{% elif compares or declares %}
+    actual = run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}]
+    assert actual is not None
+{% if declares %}
+    dtype, shape = {{ declared }}
+    assert np.asarray(actual).dtype == dtype
+    assert all(want in (None, have) for want, have in zip(shape, np.shape(actual), strict=True))
+{% elif kind == "wrong" %}
+    # {{ reason }}
+    np.testing.assert_allclose(actual, expected, rtol=0, atol={{ tolerance }})
+{% else %}
+    assert np.shape(actual) == np.shape(expected)
+    assert np.asarray(actual).dtype == np.asarray(expected).dtype
+{% endif %}
+{% else %}
+    run({{ levels[faulty.level] }}, OFF)  # must not fail
+{% endif %}
+"""
+
+_SAID = '''\
+"""{{ title }}"""
+
+'''
+
+TEST_TEMPLATE = _SAID + _PARTS + _TESTED

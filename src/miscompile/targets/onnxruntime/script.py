@@ -55,13 +55,40 @@ def seen(kind, words):
 '''
 )
 
+_PLAIN = (
+    PLACEMENT
+    + PRESENTED
+    + '''\
+{% if not exotic and not placed and presented not in ("external", "reload") and faulty.threads == 1 %}
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 4
+    payload, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+    session = ort.InferenceSession(payload, options, providers, disabled_optimizers=list(off))
+    return [session.run(None, feed) for feed in feeds]
+{% endif %}
+'''
+)
+
+_ORT_LEVELS = {
+    "off": "ort.GraphOptimizationLevel.ORT_DISABLE_ALL",
+    "basic": "ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
+    "extended": "ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED",
+    "layout": "ort.GraphOptimizationLevel.ORT_ENABLE_LAYOUT",
+    "full": "ort.GraphOptimizationLevel.ORT_ENABLE_ALL",
+}
+
 SCRIPT = ScriptLines(
+    plain=_PLAIN,
+    plain_levels=_ORT_LEVELS,
     sources=("miscompile.targets.external", *_OWN),
     settings={
         f"session option {name}": f'options.add_session_config_entry("{name}", "1")'
         for name in ("session.qdq_matmulnbits_accuracy_level", "session.x64quantprecision")
     },
-    imports=("import tempfile",),
+    imports=("import tempfile", "import onnxruntime as ort"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"onnxruntime", ort.__version__',
