@@ -151,7 +151,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
       miscompile fuzz openvino --out nightly --join       a further campaign in one folder, at the same time
       miscompile fuzz onnxruntime --time 3d --ray auto    on all machines of a Ray cluster
-      miscompile fuzz toy                                 a small compiler with planted bugs
+      miscompile fuzz 'toy{bugs=survivable}'               a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
     Ctrl-C, SIGTERM and a closed terminal stop cleanly; everything found so far is kept. Exit code 1 means
