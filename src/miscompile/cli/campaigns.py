@@ -29,11 +29,17 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_LEAST_TRIAGE, _MOST_TRIAGE = 120.0, 600.0
+"""Bounds in seconds of the triage after the tests, unless it is given."""
+
 _OUT = click.Path(path_type=Path)
 _CAMPAIGN = (
     click.option("--time", "seconds", metavar="TIME", callback=values.duration,
                  help="Stop after 90, 5m, 2h, ...; 0: go on until stopped."
                  " [default: 5m (`check`: 1m), or none with --tests]"),
+    click.option("--triage-time", "triage_seconds", metavar="TIME", callback=values.duration,
+                 help="Reduce findings for at most this long after the tests; the rest waits for --resume."
+                 " [default: half of --time, 2m to 10m]"),
     click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Stop after N tests."),
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
                  help="Seed of every random choice. [default: a new one, which is printed]"),
@@ -92,6 +98,8 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
     """
     seconds, tests, seed = given.pop("seconds"), given.pop("tests"), given.pop("seed")
     out, workers, keep = given.pop("out"), given.pop("workers"), given.pop("keep_passes")
+    if given.get("triage_seconds") is None:
+        given["triage_seconds"] = min(max(_LEAST_TRIAGE, (seconds or _MOST_TRIAGE * 2) / 2), _MOST_TRIAGE)
     return Plan(
         targets[0],
         targets[1:],

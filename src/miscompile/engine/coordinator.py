@@ -291,13 +291,16 @@ class _Coordinator:
         self.lanes.kill()
         until = time.monotonic() + self.plan.triage_seconds
         if self.triage.open:
-            _tell(self.listeners, Notice(f"reducing {self.triage.open} more findings; Ctrl-C leaves them for --resume"))
+            some, most = _findings(self.triage.open), self.plan.triage_seconds
+            text = f"the tests have ended; reducing {some} for at most {most:.0f} s; Ctrl-C: later, with --resume"
+            _tell(self.listeners, Notice(text))
         while self.triage.open and self.triage.alive and time.monotonic() < until:
             self._settle(self.triage.collect())
             self._show()
             time.sleep(_TURN)
         if self.triage.open:
-            _tell(self.listeners, Notice(f"{self.triage.open} findings are left for --resume"))
+            left = f"{_findings(self.triage.open)} left, for --resume; --triage-time allows more time"
+            _tell(self.listeners, Notice(left))
 
     def _require_tests(self) -> None:
         """Raise ExecutionError when the lanes died as often as they tested, because that proves nothing."""
@@ -433,6 +436,10 @@ class _Coordinator:
 def _arm_of(stored: Stored) -> str:
     """Return the arm whose test found it; an empty name in a campaign of fixed shares."""
     return str(stored.finding.case.recipe.get(ARM, ""))
+
+
+def _findings(number: int) -> str:
+    return f"{number} finding{'' if number == 1 else 's'}"
 
 
 def _record_from(data: Mapping[str, Any]) -> Record:

@@ -44,6 +44,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     help="Only operators of these libraries: onnx, torch, keras.  [default: all, or those of --instances]",
 )
 @click.option(
+    "--time",
     "--budget",
     "seconds",
     callback=values.duration,
@@ -124,10 +125,10 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
 
     \b
     Examples:
-      miscompile migrate --to onnxruntime --budget 5m
+      miscompile migrate --to onnxruntime --time 5m
       miscompile migrate --to openvino --from torch --tests 2000
       miscompile migrate --to 'tvm{via=torch}' --operators torch.nn.functional.max_pool2d
-      miscompile migrate --to all --budget 10m --out migration
+      miscompile migrate --to all --time 10m --out migration
       miscompile migrate --to openvino==2023.1.0 --preset opera --install
       miscompile migrate --to onnxruntime --instances mine.jsonl.gz
 
