@@ -20,7 +20,8 @@ _LONGEST = 110
 
 _NOISE = re.compile(
     r"^\w+ at \w+: |^refused at \w+ by this build only: |\[ONNXRuntimeError\] : \d+ : \w+ : |\[/?\w*Error\] "
-    r"|^Non-zero status code returned while |Name:'[^']*' Status Message: |^Exception from \S+:\d+: ?|^Check '[^']*' failed at "
+    r"|^Non-zero status code returned while |Name:'[^']*' Status Message: |^Exception from \S+:\d+: ?"
+    r"|^Check '[^']*' failed at "
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 

@@ -55,8 +55,15 @@ def plain(value):
 '''
 
 
-MASKS = ((r"\(op_type:(\w+), node name: [^)]*\)", r"(op_type:\1)"),)
-"""The checker names the node at fault only if it has a name."""
+MASKS = (
+    # The checker names the node at fault only if it has a name, and the bodies around it.
+    (r"(?:\[ShapeInferenceError\] Inference error\(s\): \(op_type:\w+(?:, node name: [^)]*)?\): )+", "<any> "),
+    (r"\(op_type:\w+(?:, node name: [^)]*)?\)", "<any>"),
+    # A value that the optimiser has lost is missed by whatever operator reads it.
+    (r"(?<=of node: )\s*name:.*? OpType: \w+", "<any>"),
+    (r"\s*==> Context:.*", ""),
+)
+"""What onnx's checker says about the place in the program, which one bug leaves wherever it strikes."""
 
 OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or reference (onnx's evaluator)"}
 """The options that every optimiser has."""
