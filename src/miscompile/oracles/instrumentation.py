@@ -64,6 +64,11 @@ class Noise:
         drawn = tensor(signs * self.step + self.centre, self.port.dtype)
         return [Tensor(drawn.dtype, drawn.array[place]) for place in range(count)]
 
+    def sparse(self, rng: np.random.Generator, share: float) -> Tensor:
+        """Return noise that moves a random `share` of the elements up, and all others down."""
+        up = rng.random(self._sizes(), np.float32) < share
+        return tensor(np.where(up, self.centre + self.step, self.centre - self.step), self.port.dtype)
+
     def _sizes(self) -> tuple[int, ...]:
         return tuple(size if isinstance(size, int) else 1 for size in self.port.shape or ())
 

@@ -20,8 +20,16 @@ from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.oracles.instrumentation import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
+SPARSE = (1 / 16, 1 / 16, 15 / 16, 15 / 16)
+"""The shares of elements that move up in some of the rounds. A discontinuity that flips a few elements of many moves a
+mean or a normalisation of them further than one that flips half of them."""
+
 FLOOR = 0.1
 """The least sensitivity of an element, as a share of its tensor's largest, because errors spread."""
+
+FLIPPED = 0.01
+"""Sensitivity as a share of a tensor's largest number above which a discontinuity was flipped, or rounding decides the
+result. Which elements the rounds have flipped is chance then, so that all elements get the largest sensitivity."""
 THRESHOLD = 2.0
 
 
@@ -150,7 +158,7 @@ def spreads(noise: Values, feeds: int) -> dict[tuple[int, int], Array] | None:
             spread = _spread(base.numbers().astype(np.float64), base.shape, [results[index] for results in rounds])
             if spread is None:
                 return None
-            found[feed, index] = THRESHOLD * np.maximum(spread, FLOOR * np.max(spread, initial=0.0))
+            found[feed, index] = THRESHOLD * _floored(spread, base.numbers().astype(np.float64))
     return found
 
 
@@ -192,7 +200,15 @@ def _scale(want: Tensor, moved: Sequence[list[Tensor | None]]) -> Array | None:
         if spread is None or more is None or more.shape != spread.shape:
             return None
         spread = spread + more
-    return None if spread is None else np.maximum(spread, FLOOR * np.max(spread, initial=0.0))
+    return None if spread is None else _floored(spread, want.numbers().astype(np.float64))
+
+
+def _floored(spread: Array, centre: Array) -> Array:
+    """Return the sensitivities with their least value, from how far the elements around `centre` have moved."""
+    largest = np.max(spread, initial=0.0)
+    magnitude = np.max(np.abs(centre), initial=0.0) + largest
+    least = largest if largest > FLIPPED * magnitude else FLOOR * largest
+    return np.maximum(spread, least)
 
 
 def bounds(reference: Values, noises: Sequence[Values], feed: int, output: int) -> Array | None:
@@ -210,8 +226,11 @@ def bounds(reference: Values, noises: Sequence[Values], feed: int, output: int) 
 def _draw(noises: list[Noise], rng: np.random.Generator) -> Iterator[Feed]:
     for sign in (1.0, -1.0):
         yield tuple(noise.uniform(sign) for noise in noises)
-    drawn = [noise.random(rng, ROUNDS - 2) for noise in noises]
-    for place in range(ROUNDS - 2):
+    for share in SPARSE:
+        yield tuple(noise.sparse(rng, share) for noise in noises)
+    rest = ROUNDS - 2 - len(SPARSE)
+    drawn = [noise.random(rng, rest) for noise in noises]
+    for place in range(rest):
         yield tuple(tensors[place] for tensors in drawn)
 
 

@@ -22,7 +22,7 @@ from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.oracles.instrumentation import ULPS
-from miscompile.oracles.montecarlo import FLOOR, ROUNDS, THRESHOLD, judge_noise, noise_seed, noisy
+from miscompile.oracles.montecarlo import FLIPPED, FLOOR, ROUNDS, THRESHOLD, judge_noise, noise_seed, noisy
 
 F32 = TensorType("float32", (3,))
 
@@ -297,7 +297,9 @@ def test_a_difference_far_outside_is_reported_where_it_is(
     assert found is not None
     assert found.ratio > THRESHOLD
     assert found.difference == pytest.approx(3 * max(width), rel=1e-3)
-    assert found.allowed == pytest.approx(THRESHOLD * max(width[place], FLOOR * max(width)), rel=1e-3)
+    flipped = max(width) > FLIPPED * (max(map(abs, centre)) + max(width))
+    least = max(width) if flipped else FLOOR * max(width)
+    assert found.allowed == pytest.approx(THRESHOLD * max(width[place], least), rel=1e-3)
 
 
 @given(ELEMENTS)
@@ -315,12 +317,37 @@ def test_no_spread_at_all_makes_any_difference_infinite() -> None:
 
 
 def test_the_spread_of_the_tensor_lends_a_floor_to_quiet_elements() -> None:
-    noise = spread_of([1, 2], [1, 0])
-    near = judge_noise(values(1, 2), values(1, 2 + FLOOR), noise)
-    far = judge_noise(values(1, 2), values(1, 2 + 3 * FLOOR), noise)
+    noise = spread_of([1000, 2], [1, 0])
+    near = judge_noise(values(1000, 2), values(1000, 2 + FLOOR), noise)
+    far = judge_noise(values(1000, 2), values(1000, 2 + 3 * FLOOR), noise)
     assert near is not None
     assert far is not None
     assert near.ratio <= THRESHOLD < far.ratio
+
+
+def test_which_elements_a_discontinuity_has_flipped_is_chance() -> None:
+    noise = spread_of([1, 2], [1, 0])
+    near = judge_noise(values(1, 2), values(1, 2 + THRESHOLD), noise)
+    far = judge_noise(values(1, 2), values(1, 2.5 + THRESHOLD), noise)
+    assert near is not None
+    assert far is not None
+    assert near.ratio <= THRESHOLD < far.ratio
+
+
+def test_one_flip_before_a_normalisation_is_no_bug() -> None:
+    sizes = TensorType("float32", (1, 1, 14))
+    item = build(
+        [node("Sigmoid", "x", "s"), node("Ceil", "s", "c"), node("InstanceNormalization", "c w b", "y")],
+        {"x": full([[[-30.0] * 14]])},
+        {"y": sizes},
+        {"w": full([4.0]), "b": full([4.0])},
+    )
+    together = np.full((1, 1, 14), 4.0, np.float32)
+    alone = np.full((1, 1, 14), 4.0 - 4.0 / math.sqrt(13), np.float32)
+    alone[0, 0, 6] = 4.0 + 4.0 * math.sqrt(13)
+    one_moved = judge_noise(Values(((full(together),),)), Values(((full(alone),),)), evaluate(noisy(item, 0)))
+    assert one_moved is not None
+    assert one_moved.ratio <= THRESHOLD
 
 
 @pytest.mark.parametrize("wild", [math.nan, math.inf])
