@@ -20,8 +20,8 @@ from miscompile.reports.tables import plain_table
 from miscompile.reports.writer import IssueWriter
 from miscompile.targets.registry import DEFAULT_TARGET, about, installed, parse_target, target_names
 
-SECONDS = 60.0
-"""How long a model is tested on one target, if nothing else is said."""
+SECONDS, TRIAGE_SECONDS = 36.0, 18.0
+"""How long a model is tested on one target, and findings are reduced, if nothing else is said: a minute in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: An
     """Run MODEL, an ONNX file or a model of the corpus, in all ways that a compiler has, and keep every disagreement.
 
     It runs with and without optimisation on many inputs, as it is and in equivalent forms; so do its slices. It takes
-    a minute for each target unless --time or --tests says otherwise.
+    a minute for each target, triage included, unless --time or --tests says otherwise.
 
     \b
     Examples:
@@ -79,6 +79,7 @@ def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: An
     as_json, install = given.pop("as_json"), given.pop("install")
     if given["seconds"] is None and given["tests"] is None:
         given["seconds"] = SECONDS
+        given["triage_seconds"] = given["triage_seconds"] or TRIAGE_SECONDS
     if all_targets:
         return _on_all(path, given, as_json=as_json)
     options = _planned(path, targets, given)
