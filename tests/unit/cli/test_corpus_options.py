@@ -101,6 +101,7 @@ def test_a_model_of_the_corpus_is_checked_by_name(tmp_path: Path, monkeypatch: p
     stored("nets/a.onnx", 4)
     plan = planned(monkeypatch, "check", "nets/a.onnx", "--target", "toy", "--out", tmp_path / "out")
     assert plan.model == str(cache.place_of("nets/a.onnx") / "model.onnx")
+    assert plan.seconds is not None
     assert plan.seconds + plan.triage_seconds < 60
     assert {"levels", "equivalence", "resist", "exact"} <= set(plan.checks)
     assert not {"dynamic", "disruptive"} & set(plan.checks)
