@@ -11,6 +11,7 @@ random, which can only enlarge the sensitivity. Errors that cancel from one iter
 justify noise of another shape.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -19,7 +20,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES, SMALL, is_float
 from miscompile.base.errors import ModelError
-from miscompile.core.case import Port
+from miscompile.core.case import Dim, Port
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.bodies import CONTROL, Typing, is_static, typing_of
@@ -32,6 +33,10 @@ from miscompile.ops.registry import having, written
 from miscompile.ops.spec import Role
 
 ULPS = 8
+
+MOST_ELEMENTS = 4096
+"""Largest noise. A model of the size that people run has hundreds of uses of values with hundreds of thousands of
+elements, and noise for each of them in each round would take tens of gigabytes."""
 
 NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
 
@@ -163,7 +168,7 @@ class _Instrumenter:
             if not is_static(kind):
                 continue
             self._fresh += 1
-            port = Port(f"miscompile_error_{self._fresh}", kind.dtype, kind.shape)
+            port = Port(f"miscompile_error_{self._fresh}", kind.dtype, _sizes_of_noise(kind.shape))
             self.noises.append(Noise(port, 0.0, self._step(kind.dtype)))
             raw[place] = f"miscompile_raw_{self._fresh}"
             after.append(Node("Add", (raw[place], port.name), (name,)))
@@ -189,7 +194,7 @@ class _Instrumenter:
             before.append(Node("Constant", (), (shape,), {"value": Attribute("tensor", sizes)}))
             before.append(Node("Reshape", (step, shape), (spread,)))
             step = spread
-        port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, data.shape)
+        port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, _sizes_of_noise(data.shape))
         self.noises.append(Noise(port, 0.0, 0.75))
         part, result = f"miscompile_part_{self._fresh}", f"miscompile_jittered_{self._fresh}"
         before += [Node("Mul", (port.name, step), (part,)), Node("Add", (noised, part), (result,))]
@@ -216,11 +221,26 @@ class _Instrumenter:
             return name  # no operator computes in small floats, and a value that is rounded to one has noise already
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
-        port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
+        wide = "float32" if kind.dtype == "bfloat16" else kind.dtype
+        port = Port(f"miscompile_noise_{self._fresh}", wide, _sizes_of_noise(shape))
         self.noises.append(Noise(port, 1.0, times * self._step(kind.dtype)))
         result = f"miscompile_noised_{self._fresh}"
         before += _product(name, port, result, kind.dtype)
         return result
+
+
+def _sizes_of_noise(shape: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+    """Return the sizes of the noise for a value of `shape`: those of the value, or 1 for the first axes of a large one.
+
+    Noise that is the same along an axis adds up in sums over it, so that the sensitivity is too large rather than too
+    small.
+    """
+    sizes = list(shape or ())
+    for axis, size in enumerate(sizes):
+        if math.prod(one for one in sizes if isinstance(one, int)) <= MOST_ELEMENTS:
+            break
+        sizes[axis] = 1 if isinstance(size, int) else size
+    return tuple(sizes) if shape is not None else None
 
 
 def _along(data: TensorType, scale: TensorType, axis: int) -> Tensor | None:

@@ -208,7 +208,8 @@ def _floored(spread: Array, centre: Array) -> Array:
     largest = np.max(spread, initial=0.0)
     magnitude = np.max(np.abs(centre), initial=0.0) + largest
     least = largest if largest > FLIPPED * magnitude else FLOOR * largest
-    return np.maximum(spread, least)
+    floored: Array = np.maximum(spread, least)
+    return floored
 
 
 def bounds(reference: Values, noises: Sequence[Values], feed: int, output: int) -> Array | None:

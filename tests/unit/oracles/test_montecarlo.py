@@ -171,6 +171,18 @@ def test_integers_and_structural_operands_get_none() -> None:
     assert sorted(set(noised_operands(twin))) == [("Dropout", 0), ("Resize", 0)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "noise"),
+    [((64, 64), (64, 64)), ((2, 64, 64), (1, 64, 64)), ((3, 5000), (1, 1)), ((5000,), (1,)), ((0, 5000), (0, 5000))],
+)
+def test_the_noise_of_a_large_value_is_small(sizes: tuple[int, ...], noise: tuple[int, ...]) -> None:
+    kind = TensorType("float32", sizes)
+    item = build([node("Sigmoid", "x", "y")], {"x": full(np.zeros(sizes))}, {"y": kind})
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    assert {port.shape for port in twin.program.inputs[1:]} == {noise}
+
+
 def test_an_approximated_function_may_vanish_before_a_ceil() -> None:
     item = build([node("Sigmoid", "x", "s"), node("Ceil", "s", "y")], {"x": full([-20.0, 1.0, 2.0])}, {"y": F32})
     here, gone = Values(((full([1.0, 1.0, 1.0]),),)), Values(((full([0.0, 1.0, 1.0]),),))
