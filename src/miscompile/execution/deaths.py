@@ -13,14 +13,21 @@ _OUR_FRAMES = re.compile(
     r'^  File "(?:[^"\n]*/miscompile/execution/\w+\.py|<frozen runpy>|<string>)".*\n|^Extension modules: .*\n',
     re.MULTILINE,
 )
+_RUST_ABORT = re.compile(
+    r"^thread '[^'\n]*'[^\n]* panicked at [^\n]*\npanic in a function that cannot unwind\n"
+    r".*?^thread caused non-unwinding panic\. aborting\.\n?",
+    re.MULTILINE | re.DOTALL,
+)
+"""The second panic of a Rust library whose first one reaches its C interface: only the interface's own frames."""
 
 
 def printed_last(printed: str) -> str:
     """Return the end of a dead worker's printed text, without the stack frames of this package in a fatal error.
 
-    These frames would displace the compiler's own message, and they differ from machine to machine.
+    These frames would displace the compiler's own message, and they differ from machine to machine. The same holds for
+    the stack that Rust prints when a panic cannot leave a C interface; the panic itself stands before it and is kept.
     """
-    return _OUR_FRAMES.sub("", printed)[-TAIL:]
+    return _OUR_FRAMES.sub("", _RUST_ABORT.sub("", printed))[-TAIL:]
 
 
 def busy_with(proxy: WorkerProxy, batch: Batch) -> bool:
@@ -50,7 +57,7 @@ def outcome_of_death(
     """
     place = proxy.recorder.read()
     stage = place.stage if place.sequence == batch.sequence else "load"
-    words = printed_last(proxy.printed.tail(4 * TAIL))
+    words = printed_last(proxy.printed.tail(16 * TAIL))
     if proxy.garbage:
         words = f"{words}\n(the worker sent what is no reply: {proxy.garbage})".lstrip()
     inside = max(0.0, cpu - proxy.recorder.cpu_before()) if stage in ("compile", "run") else 0.0

@@ -43,6 +43,10 @@ from miscompile.findings.snapshot import SNAPSHOT, listed_findings, restore_figu
 
 DATABASE = "miscompile.db"
 _LOCK = ".lock"
+_OWNERS = "status != 'unconfirmed' AND status != 'fixed'"
+_UNCONFIRMED = "status = 'unconfirmed'"
+"""Conditions on the findings that own a signature."""
+
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced, regression"
 _YIELD = tuple(field.name for field in fields(ArmYield))
 
@@ -424,13 +428,12 @@ class Store:
         query = "SELECT number, started, seconds, ending FROM session ORDER BY campaign, number"
         return [(number, started, seconds, ending) for number, started, seconds, ending in self._rows(query)]
 
-    def _owner(self, signature: Signature) -> str | None:
+    def _owner(self, signature: Signature, where: str = _OWNERS) -> str | None:
         if not _settled(signature):
             return None
         with self._change() as change:
             row = change.execute(
-                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1"
-                " AND status != 'unconfirmed' AND status != 'fixed'",
+                f"SELECT identifier FROM finding WHERE signature = ? AND settled = 1 AND {where} ORDER BY rowid",
                 (_plain(str(signature)),),
             ).fetchone()
         return row and str(row[0])
@@ -442,10 +445,15 @@ class Store:
         return bool(known.rowcount)
 
     def _merged(self, stored: Stored) -> bool:
-        """If another finding has the signature, count this one as its duplicate and remove it; return whether so."""
-        identifier = stored.finding.identifier
+        """If another finding has the signature, count this one as its duplicate and remove it; return whether so.
+
+        An unconfirmed finding owns its signature against unconfirmed ones only, because the next may be confirmed.
+        """
+        identifier, signature = stored.finding.identifier, stored.finding.property.signature
         with self._change() as change:
-            other = self._owner(stored.finding.property.signature)
+            other = self._owner(signature)
+            if other is None and stored.status == "unconfirmed":
+                other = self._owner(signature, _UNCONFIRMED)
             if other in (None, identifier):
                 return False
             own = change.execute("SELECT duplicates FROM finding WHERE identifier = ?", (identifier,))

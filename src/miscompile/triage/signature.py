@@ -8,6 +8,7 @@ symptom on the way is a slippage, and becomes a finding of its own.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from signal import SIGABRT
 
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import (
@@ -72,6 +73,14 @@ _HEAP = re.compile(
 """Messages of the allocator about a corrupted heap. They differ at random, because the corruption is found later."""
 
 HEAP = "heap corruption"
+
+_PANIC = re.compile(
+    r"panicked at (?:\S*/(?:registry/src/[^/\s]+|rustc/[0-9a-f]+)/)?(?P<file>[^:\s]+):\d+:\d+:\n(?P<words>[^\n]*)"
+)
+"""A panic of Rust. Its line is left out of signatures because it changes from release to release."""
+
+_CRATE = re.compile(r"(?:-\d+(?:\.\d+)+[^/]*)?/src/")
+"""What stands between a Rust package and its modules in the path of a file: the release, and a folder."""
 
 _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 """The reductions share one implementation of their output shape in most compilers, so they count as one operator."""
@@ -227,7 +236,14 @@ def _form(evidence: Evidence, model: Model) -> str:
 
 
 def _death(signal: int, stderr: str) -> str:
-    """`signal 11: last words in frame < frame`; only the signal is always there."""
+    """`signal 11: last words in frame < frame`; only the signal is always there.
+
+    For a panic of Rust the source file stands for the frames, because those of Python are all that the text has.
+    """
+    panics = list(_PANIC.finditer(stderr)) if signal == SIGABRT else []
+    if panics:  # earlier ones were caught
+        place = _CRATE.sub("/", panics[-1]["file"])
+        return f"signal {signal}: {normalise(panics[-1]['words'])} in {place}"
     words = _DYING_WORDS.search(stderr)
     if words and _HEAP.search(words[0]):
         return f"signal {signal}: {HEAP}"

@@ -42,6 +42,7 @@ MODELS = {
         <int64[1] a = {0}, int64[1] k = {2}, int64 b = {1}> {
         y = ReduceMean(x, a)  z = ArgMax<axis = 1, keepdims = 0>(x)
         v, p = TopK(x, k)  c = CumSum<reverse = 1>(x, b) }""",
+    "scalars": "g (float x) => (float y) { t = Transpose(x)  y = Add(t, t) }",
     "softmax": "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis = 1>(x) }",
 }
 

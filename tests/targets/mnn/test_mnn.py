@@ -12,5 +12,5 @@ pytestmark = [
 ]
 
 
-def test_mnn_keeps_the_conmnn() -> None:
+def test_mnn_keeps_the_contract() -> None:
     check_target("mnn", LocalPool)

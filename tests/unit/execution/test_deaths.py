@@ -101,6 +101,17 @@ def test_last_words_are_the_compilers() -> None:
     assert len(words) == TAIL
 
 
+def test_a_panic_of_rust_is_kept_and_the_stack_of_its_interface_is_not() -> None:
+    panic = "thread '<unnamed>' (31) panicked at core/src/ops/pad.rs:72:23:\nassertion failed: index < 4\n"
+    abort = (
+        "thread '<unnamed>' (31) panicked at /rustc/b940/library/core/src/panicking.rs:225:5:\n"
+        "panic in a function that cannot unwind\nstack backtrace:\n"
+        + "".join(f"  {number}: 0x7f - frame\n" for number in range(TAIL))
+        + "thread caused non-unwinding panic. aborting.\n"
+    )
+    assert printed_last(f"{panic}\n{abort}Fatal Python error: Aborted\n") == f"{panic}\nFatal Python error: Aborted\n"
+
+
 def test_replies_that_were_ready_are_taken_in_once(proxy: WorkerProxy) -> None:
     worker, encoder = Recorder(proxy.recorder_fd), ReplyEncoder(9)
     replies = [encoder.encode(index, Values((FEED,))) for index in range(2)]

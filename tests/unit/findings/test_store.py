@@ -76,6 +76,18 @@ def test_triage_can_reveal_a_duplicate(tmp_path: Path) -> None:
     assert folder.identifiers(tmp_path) == ["wrong-1"]
 
 
+def test_an_unconfirmed_finding_is_stored_once_and_leaves_its_signature_to_a_confirmed_one(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for name in ("wrong-1", "wrong-2", "wrong-3"):
+            store.add_pending(a_stored(name))
+        assert store.update(a_stored("wrong-1", ("Fuse",), "unconfirmed"))
+        assert not store.update(a_stored("wrong-2", ("Fuse",), "unconfirmed"))
+        assert store.update(a_stored("wrong-3", ("Fuse",), "confirmed"))
+        seen = [(record.identifier, record.status, record.duplicates) for record in store.findings()]
+        assert seen == [("wrong-1", "unconfirmed", 1), ("wrong-3", "confirmed", 0)]
+    assert folder.identifiers(tmp_path) == ["wrong-1", "wrong-3"]
+
+
 def test_an_update_keeps_duplicates_and_the_first_sighting(tmp_path: Path) -> None:
     later = a_stored("wrong-1", ("Fuse",), "confirmed", test=-1)
     with Store.open(tmp_path) as store:

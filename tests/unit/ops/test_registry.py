@@ -76,3 +76,30 @@ def test_elements_of_a_run_show_undefined_behaviour(op: str, right: list[int], d
     node = Node(op, ("x", "y"), ("z",), attributes({}))
     assert written()[op].defined_on(node, operands.__getitem__) is defined
     assert written()[op].defined_on(node, lambda _: None), "what is not known does not count"
+
+
+@pytest.mark.parametrize(
+    ("pads", "axes", "defined"),
+    [
+        ([0, 0, 1, -3], None, True),
+        ([2, 0, -3, 0], None, False),  # an element that the other side has added
+        ([0, 0, 0, -4], None, False),
+        ([-4, 0], [-1], False),
+        ([-1, -2], [1], True),
+        ([0, 0, 0], None, False),
+    ],
+)
+def test_padding_crops_what_is_there(pads: list[int], axes: list[int] | None, defined: bool) -> None:
+    operands = {0: tensor(np.zeros((2, 3), np.float32)), 1: tensor(np.array(pads, np.int64))}
+    node = Node("Pad", ("x", "pads", "", "axes") if axes else ("x", "pads"), ("z",), attributes({}))
+    assert written()["Pad"].defined_on(node, lambda _: None)
+    if axes:
+        assert written()["Pad"].defined_on(node, operands.get), "what is not known does not count"
+        operands[3] = tensor(np.array(axes, np.int64))
+    assert written()["Pad"].defined_on(node, operands.get) is defined
+
+
+def test_a_range_without_delta_is_undefined() -> None:
+    node, rule = Node("Range", ("a", "b", "c"), ("z",), attributes({})), written()["Range"].defined_on
+    for delta in (0.0, -0.5):
+        assert rule(node, {2: tensor(np.array(delta, np.float32))}.get) is bool(delta)

@@ -112,6 +112,28 @@ def test_a_damaged_heap_is_one_symptom_whenever_and_however_it_shows() -> None:
     assert not similar(early, death("LLVM ERROR: cannot select", 6))
 
 
+PANIC = (
+    "thread '<unnamed>' (31) panicked at {}:72:23:\n{}\nnote: run with `RUST_BACKTRACE=1` environment variable\n"
+    'Fatal Python error: Aborted\n  File "/a/runner.py", line 3 in evaluate\n'
+)
+HOME = "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f"
+
+
+def test_panics_are_told_apart_by_message_and_file_without_line_and_release() -> None:
+    gather = death(PANIC.format("core/src/ops/array/gather_nd.rs", "assertion failed: index < 4"), 6)
+    assert gather.text == "signal 6: assertion failed: index < # in core/ops/array/gather_nd.rs"
+    other = death(PANIC.format("core/src/ops/array/pad.rs", "assertion failed: index < 4"), 6)
+    assert not similar(gather, other)
+    bound = [death(PANIC.format(f"{HOME}/ndarray-0.{n}.2/src/lib.rs", "out of bounds"), 6).text for n in (16, 17)]
+    assert bound == ["signal 6: out of bounds in ndarray/lib.rs"] * 2
+
+
+def test_only_the_last_panic_counts_and_only_for_an_abort() -> None:
+    caught, last = (PANIC.format("core/src/a.rs", "caught"), PANIC.format("core/src/b.rs", "not caught"))
+    assert death(caught + last, 6).text == "signal 6: not caught in core/b.rs"
+    assert death(caught, 11).text == "signal 11 in evaluate"
+
+
 def test_symptoms_of_every_outcome() -> None:
     assert symptom_of(WRONG, Values(())) == Symptom("wrong", "", "")
     assert symptom_of(WRONG, None) == Symptom("wrong", "", "")

@@ -12,11 +12,11 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, measure
 from miscompile.ops.page_rules import scalars
-from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 from miscompile.ops.structural import kept, numbers, vector
 
 
@@ -88,6 +88,12 @@ def _range_holds(call: Call) -> bool:
     return delta is not None and delta.size == 1 and bool(np.all(delta != 0))
 
 
+def _advances(_: Node, value: RunOperands) -> bool:
+    """A range with a delta of zero divides by zero."""
+    delta = value(2)
+    return delta is None or bool((delta.array != 0).all())
+
+
 def _eye_like(site: Site) -> Call:
     x: Operand = site.operand(ranks=(2, 2))
     reach = max(x.shape)
@@ -144,6 +150,7 @@ SPECS = (
         _range_holds,
         since=11,
         well_formed=scalars(0, 1, 2),
+        defined_on=_advances,
         structural={"size": (0, 1, 2)},
         traits=("holds-sizes", "shape-arithmetic"),
     ),

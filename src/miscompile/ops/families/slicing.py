@@ -8,13 +8,15 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from miscompile.base.dtypes import NUMBERS, PLAIN
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import different_axes, numbers_of, scalars, shape_of
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, ShapeRule, Site, always
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Sampler, Shape, ShapeRule, Site, always
 from miscompile.ops.structural import (
     accumulated,
     carried,
@@ -143,6 +145,18 @@ def _pad_holds(call: Call) -> bool:
         if most is not None and (min(before, after) < 0 or max(before, after) > most):
             return False
     return True
+
+
+def _keeps_what_it_crops(node: Node, value: RunOperands) -> bool:
+    """No axis is cropped to less than nothing, nor an element that a positive pad of the other side has added."""
+    x, pads, axes = value(0), value(1), value(3)
+    if x is None or pads is None or (axes is None and len(node.inputs) > 3 and node.inputs[3]):
+        return True
+    places = list(range(len(x.shape))) if axes is None else axes.array.tolist()
+    if pads.array.size != 2 * len(places) or not different_axes(places, len(x.shape)):
+        return False
+    cut = np.minimum(pads.array.reshape(2, -1), 0).sum(axis=0).tolist()
+    return all(x.shape[axis] + less >= 0 for axis, less in zip(places, cut, strict=True))
 
 
 def _center_crop_pad(site: Site) -> Call:
@@ -297,6 +311,7 @@ SPECS = (
     replace(
         _move("Pad", _pad, _pad_bounds, _pad_holds, shapes=rules.pad),
         well_formed=_page_pad,
+        defined_on=_keeps_what_it_crops,
         structural={"shape": (1, 3), "setting": (2,)},
         fusion="injective",
     ),

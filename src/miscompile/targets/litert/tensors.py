@@ -88,7 +88,9 @@ def reshaped(x: LiteValue, shape: Sequence[int]) -> LiteValue:
 
 
 def permuted(x: LiteValue, perm: Sequence[int]) -> LiteValue:
-    """Return x with its axes in another order."""
+    """Return x with its axes in another order; x itself for a scalar, which TRANSPOSE does not write."""
+    if not perm:
+        return x
     if len(x.shape) > 6:
         raise NotImplementedError("TRANSPOSE has a lowering for six axes at most")
     return emit("TRANSPOSE", [x, tensor(list(perm), "int32")], [x.shape[i] for i in perm], x.dtype, "TransposeOptions")

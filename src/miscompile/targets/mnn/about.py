@@ -15,11 +15,8 @@ ABOUT = About(
     extra="mnn",
     unoptimised=False,
     quick=True,
-    narrowed={
-        "int64": "int32", "float64": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16",
-        "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
-    },
+    narrowed={"int64": "int32"},
     switches="the converter always optimises; at level off products do not become convolutions, which is the only "
     "rewriting of inference models with a switch",
-)  # fmt: skip
-"""MNN stores 64-bit integers in 32 bits and booleans in int32 by design, and computes bytes as int32."""
+)
+"""MNN stores 64-bit integers in 32 bits by design (https://github.com/alibaba/MNN/issues/2807)."""

@@ -10,10 +10,9 @@ from miscompile.core.run import Build
 from miscompile.targets.mnn.runner import Mnn, evaluate
 from miscompile.targets.plain import ByName, PlainAdapter
 
-TAKEN = frozenset(
-    getattr(TensorProto, name) for name in ("UNDEFINED", "FLOAT", "INT32", "INT64", "BOOL", "UINT8", "INT8")
-)
-"""Element types in which MNN computes, or that it stores in 32 bits; it takes others for these without a word."""
+TAKEN = frozenset(getattr(TensorProto, name) for name in ("UNDEFINED", "FLOAT", "INT32", "INT64", "BOOL"))
+"""Element types in which MNN computes, or that it stores in 32 bits; it takes others for these without a word, and has
+kernels of bytes for quantised models only."""
 
 
 class MnnAdapter(PlainAdapter):
@@ -23,10 +22,10 @@ class MnnAdapter(PlainAdapter):
         """Convert and load.
 
         Raises RuntimeError for a model that MNN refuses, TypeError for one with foreign types, and onnx's exceptions
-        for an invalid one, which MNN's converter does not detect.
+        for an invalid one: MNN's converter detects none, so that whether it accepts one says nothing about MNN.
         """
         read = onnx.load_model_from_string(model)
-        checker.check_model(read)
+        checker.check_model(read, full_check=True)
         for kind in _types(read.graph):
             if kind not in TAKEN:
                 raise TypeError(f"MNN has no elements of {TensorProto.DataType.Name(kind)}")

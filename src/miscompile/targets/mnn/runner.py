@@ -16,7 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-STORED = {"float32": expr.float, "int32": expr.int, "int64": expr.int, "bool": expr.int, "uint8": expr.uint8}
+STORED = {"float32": expr.float, "int32": expr.int, "int64": expr.int, "bool": expr.int}
 """Element types of inputs, with those in which MNN stores them."""
 
 AS = {"int64": np.int32, "bool": np.int32}
@@ -73,11 +73,14 @@ def heard(call: Callable[[], object]) -> tuple[object, str]:
 def evaluate(loaded: Mnn, feed: Mapping[str, NDArray[np.generic]]) -> list[NDArray[np.generic]]:
     """Run on one feed; return the outputs in the order of the model.
 
-    Raises TypeError for an element type that MNN's inputs lack, RuntimeError when outputs are missing.
+    Raises TypeError for an element type that MNN's inputs lack, and RuntimeError when outputs are missing, with what
+    a second run prints, because the engine only prints why it gives up.
     """
-    results = loaded.module.forward([to_var(feed[name]) for name in loaded.inputs])
+    given = [to_var(feed[name]) for name in loaded.inputs]
+    results = loaded.module.forward(given)
     if len(results) != len(loaded.kinds):
-        raise RuntimeError(f"MNN returns {len(results)} of {len(loaded.kinds)} outputs")
+        _, printed = heard(lambda: loaded.module.forward(given))
+        raise RuntimeError(f"MNN returns {len(results)} of {len(loaded.kinds)} outputs: {printed[-2000:]}")
     return [from_var(value, kind) for value, kind in zip(results, loaded.kinds, strict=True)]
 
 

@@ -18,6 +18,10 @@ GRAPH = {
 """The optimisations of ONNX Runtime itself at each level."""
 
 
+UNREAD = ("bfloat16", "float8", "float4", "int4", "int2")
+"""Parts of the names of element types whose tensors the binding returns as plain bytes."""
+
+
 def start(model: bytes, level: str, threads: int = 1) -> ort.InferenceSession:
     """Return a session; without the provider at level off. Raises RuntimeError when the provider does not load."""
     options = ort.SessionOptions()
@@ -44,10 +48,13 @@ def evaluate(
 ) -> list[NDArray[np.generic] | None]:
     """Run on one feed; return the outputs in the order of the model.
 
-    Raises TypeError for an element type that numpy lacks.
+    Raises TypeError for an input or an output with elements of a type that numpy lacks.
     """
     for array in feed.values():
         if array.dtype.isbuiltin != 1:
             raise TypeError(f"elements of {array.dtype.name} cannot be fed")
+    for output in session.get_outputs():
+        if any(name in output.type for name in UNREAD):
+            raise TypeError(f"elements of {output.type} cannot be read")
     found: list[NDArray[np.generic] | None] = session.run(None, dict(feed))
     return found

@@ -7,6 +7,12 @@ _MASKS = (
     (r'(?:\d+: Infering facts\s+\d+: Failed analyse for node #\d+ "[^"]*" [\w.]+\s+)+', ""),
     # The facts and the patch that follow are those of the program at hand.
     (r"(?s)Trying to substitute a .*", "Trying to substitute a fact by another"),
+    (r"in output_facts invocation for [^:\n]*:", "in output_facts invocation of"),
+    (r"(?s)(Invalid slicing range)\b.*", r"\1"),
+    (r"(?s)(ScatterND index -?\d+ out of bounds)\b.*", r"\1"),
+    (r"(?s)(Attempt to squeeze an axis which dimension is not one)\b.*", r"\1"),
+    (r"(?s)(Reshape volume mismatch|Neither sizes nor scales makes sense|Inconsistent matmul):.*", r"\1"),
+    (r"(Duplicate node name):.*", r"\1"),
 )
 
 ABOUT = About(
