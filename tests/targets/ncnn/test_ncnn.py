@@ -19,6 +19,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.targets.ncnn.names import ACTIVATIONS, PASSES
+from miscompile.targets.ncnn.tensors import emit, given, same
 from miscompile.triage.script import write_script
 
 needs_ncnn = pytest.mark.skipif(importlib.util.find_spec("ncnn") is None, reason="ncnn is not installed")
@@ -44,7 +45,7 @@ MODELS = {
     "readers": """g (float[1,3,4] x) => (float[1,3,4] y, float[1,4,3] z, float[1,3,4] x2, float[1,3,4] y2) {
         y = Exp(x)  z = Transpose<perm = [0, 2, 1]>(y)  x2 = Identity(x)  y2 = Add(y, x) }""",
     "broadcast": """g (float[3,1,4] x, float[4] v) => (float[3,4,4] y, float[3,1,4] z)
-        <float[1,4,1] c = {1, 2, 3, 4}, float s = {3}> { y = Sub(x, c)  d = Add(x, v)  z = Div(s, d) }""",
+        <float[1,4,1] c = {1, 2, 3, 4}, float s = {3}> { y = Sub(x, c)  d = Add(x, v)  z = Sub(s, d) }""",
     "softmax": "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis = 1>(x) }",
 }
 
@@ -100,3 +101,28 @@ def test_a_script_runs_and_says_that_there_is_no_bug(culprits: tuple[str, ...], 
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the bug does not show" in done.stdout
+
+
+@needs_ncnn
+def test_an_activation_becomes_a_parameter_unless_its_operand_has_another_reader() -> None:
+    from miscompile.targets.ncnn.runner import network_of
+
+    x = given((1, 2, 5, 5))
+    convolved = emit("Convolution", [x.blob], (1, 1, 4, 4), {0: 1, 1: 2, 6: 8}, [(np.ones(8), 0)])
+    active = same("ReLU", convolved, {0: 0.0})
+    alone, plain = (network_of([x], [active], fused)[0] for fused in (True, False))
+    both = network_of([x], [active, convolved], True)[0]
+    assert " 9=1" in alone
+    assert "ReLU" not in alone
+    assert "ReLU" in plain
+    assert "ReLU" in both
+    assert "Split" in both
+
+
+@needs_ncnn
+def test_numbers_that_the_format_cannot_hold_are_refused() -> None:
+    from miscompile.targets.ncnn.runner import words_of
+
+    assert words_of({0: 3, 1: 0.5, 9: [1, 2]}) == "0=3 1=5.00000000e-01 -23309=2,1,2"
+    with pytest.raises(NotImplementedError, match="not finite"):
+        words_of({0: float("inf")})

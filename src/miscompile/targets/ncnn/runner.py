@@ -123,7 +123,12 @@ def words_of(params: dict[int, Any]) -> str:
 
 
 def word_of(value: Any) -> str:  # noqa: ANN401 - an integer or a float
-    """Return a number in at most 15 characters, more of which ncnn does not read."""
+    """Return a number in at most 15 characters, more of which ncnn does not read.
+
+    Raises NotImplementedError for one that is not finite, which ncnn does not read either.
+    """
+    if not np.isfinite(value):
+        raise NotImplementedError("a parameter that is not finite has no lowering")
     return f"{value:.8e}" if isinstance(value, float) else str(int(value))
 
 

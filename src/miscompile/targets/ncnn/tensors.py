@@ -165,8 +165,8 @@ def aligned(*values: NcnnValue) -> tuple[list[NcnnBlob], tuple[int, ...]]:
     return [as_blob(x, one[len(one) - count :] or (1,)) for x, one in zip(values, padded, strict=True)], shape
 
 
-BINARY = {"add": 0, "sub": 1, "mul": 2, "div": 3, "max": 4, "min": 5, "pow": 6, "fmod": 12}
-REVERSED = {"sub": 7, "div": 8, "pow": 9, "fmod": 13}
+BINARY = {"add": 0, "sub": 1, "mul": 2, "max": 4, "min": 5, "fmod": 12}
+REVERSED = {"sub": 7, "fmod": 13}
 
 
 def paired(name: str, x: NcnnValue, y: NcnnValue) -> NcnnValue:

@@ -1,4 +1,4 @@
-"""Operators that work element by element."""
+"""Operators that work element by element; not division, whose results in the published package are not exact."""
 
 # ruff: noqa: ANN401 - symbolic tensors, and nested sequences of numbers
 
@@ -22,7 +22,6 @@ tan = lowers("Tan")(lambda x: same("UnaryOp", x, {0: 11}))
 asin = lowers("Asin")(lambda x: same("UnaryOp", x, {0: 12}))
 acos = lowers("Acos")(lambda x: same("UnaryOp", x, {0: 13}))
 atan = lowers("Atan")(lambda x: same("UnaryOp", x, {0: 14}))
-reciprocal = lowers("Reciprocal")(lambda x: same("UnaryOp", x, {0: 15}))
 round_half_even = lowers("Round")(lambda x: same("UnaryOp", x, {0: 18}))
 sign = lowers("Sign")(lambda x: same("UnaryOp", x, {0: 20}))
 sinh = lowers("Sinh")(lambda x: same("UnaryOp", x, {0: 22}))
@@ -68,10 +67,9 @@ def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
 add = lowers("Add")(lambda x, y: paired("add", x, y))
 subtract = lowers("Sub")(lambda x, y: paired("sub", x, y))
 multiply = lowers("Mul")(lambda x, y: paired("mul", x, y))
-divide = lowers("Div")(lambda x, y: paired("div", x, y))
 
 
-POWERS = {2.0: 4, 0.5: 5, -0.5: 6, -1.0: 15}
+POWERS = {2.0: 4, 0.5: 5}
 """Exponents for which ncnn has a layer of one operand."""
 
 
@@ -80,7 +78,7 @@ def power(x: Any, y: Any) -> Any:
     """x to the constant power y; ncnn's own power is exp(y * log(x)), which is wrong for x = 0 and below."""
     number = None if y.array is None or y.array.size != 1 or len(y.shape) > len(x.shape) else float(y.array.item())
     if number not in POWERS:
-        raise NotImplementedError("Pow has a lowering for the exponents 2, 0.5, -0.5 and -1 only")
+        raise NotImplementedError("Pow has a lowering for the exponents 2 and 0.5 only")
     return same("UnaryOp", x, {0: POWERS[number]})
 
 
@@ -103,7 +101,6 @@ def folded(name: str, xs: Any) -> Any:
 largest = lowers("Max")(lambda *xs: folded("max", xs))
 smallest = lowers("Min")(lambda *xs: folded("min", xs))
 total = lowers("Sum")(lambda *xs: folded("add", xs))
-mean = lowers("Mean")(lambda *xs: paired("div", folded("add", xs), tensor(len(xs))))
 
 
 @lowers("Clip")
