@@ -32,7 +32,7 @@ class ExecuTorch:
         if build.level == "off":
             return EagerSession(function)
         graph = exported(FunctionModule(function).eval(), zeros_of(program))
-        return RuntimeSession(Loaded(lowered_bytes(graph, build.level, build.disabled)))
+        return LoadedSession(Loaded(lowered_bytes(graph, build.level, build.disabled)))
 
     def fired(self, log: str) -> tuple[str, ...]:
         """Nothing is observed."""
@@ -40,7 +40,7 @@ class ExecuTorch:
         return ()
 
 
-class RuntimeSession:
+class LoadedSession:
     """A loaded program."""
 
     def __init__(self, loaded: Loaded) -> None:
