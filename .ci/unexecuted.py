@@ -14,11 +14,13 @@ from pathlib import Path
 from coverage import Coverage
 
 NEEDED = {
+    "executorch": "executorch",
     "inductor": "torch",
     "iree": "iree",
     "keras": "keras",
     "litert": "ai_edge_litert",
     "mnn": "MNN",
+    "ncnn": "ncnn",
     "onnxruntime_openvino": "openvino",
     "onnxscript": "onnxscript",
     "openvino": "openvino",

@@ -1,6 +1,7 @@
 """Capture of a module by torch, and the elements of its tensors; workers call these functions before a compiler's
 front end, and standalone scripts contain those that they need."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,18 @@ KINDS = {
     "torch.float8_e8m0fnu": 24,
 }
 """Element types that numpy lacks, with their numbers in onnx.TensorProto."""
+
+
+class FunctionModule(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
+    """A function of tensors as a module, which `torch.export` requires."""
+
+    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
+        super().__init__()
+        self._function = [function]
+
+    def forward(self, *inputs: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Call the function."""
+        return self._function[0](*inputs)
 
 
 def export_module(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - an ExportedProgram

@@ -13,14 +13,11 @@ from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.read import read
 from miscompile.targets.about import Session
-from miscompile.targets.lowering.program import UnloweredError
-from miscompile.targets.lowering.torch_program import program as lowered
 from miscompile.targets.torch.export import CapturedSession, exported, refused
 from miscompile.targets.torch.onnx_runner import complex_outputs, export_program, export_traced, restored, to_pairs
-from miscompile.targets.torch.runner import tensor as torch_tensor
-from miscompile.targets.torch.values import from_torch, to_torch
+from miscompile.targets.torch.programs import EagerSession, function_of, zeros_of
+from miscompile.targets.torch.runner import FunctionModule
 from miscompile.targets.torch_onnx import runner
 from miscompile.targets.torch_onnx.about import ABOUT
 from miscompile.targets.torch_onnx.runner import OPTIMIZED
@@ -64,11 +61,11 @@ class TorchOnnx:
         exporter and of ONNX Runtime.
         """
         switch_off(build.disabled)
-        function = _function(program, _KNOWN - _UNTRACED if self._traces else _KNOWN)
+        function = function_of(program, _KNOWN - _UNTRACED if self._traces else _KNOWN)
         if build.level == "off":
             return EagerSession(function)
-        module = runner.FunctionModule(function).eval()
-        return self.session(program, module, lambda: function, _zeros(program), build.level)
+        module = FunctionModule(function).eval()
+        return self.session(program, module, lambda: function, zeros_of(program), build.level)
 
     def session(
         self,
@@ -103,18 +100,6 @@ _STARTS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-class EagerSession:
-    """A function of torch that is called eagerly."""
-
-    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
-        self._function = function
-
-    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed."""
-        with torch.no_grad():
-            return tuple(from_torch(value.clone()) for value in self._function(*map(to_torch, feed)))
-
-
 class ModelSession:
     """A session of an exported model; `complexes` tells which outputs are complex, pairs of numbers in the model."""
 
@@ -126,28 +111,6 @@ class ModelSession:
         arrays = [to_pairs(value.array) for value in feed]
         outputs = restored(list(runner.run_model(self._session, self._names, arrays)), self._complexes)
         return tuple(None if array is None else tensor(array) for array in outputs)
-
-
-def _function(program: Program, known: frozenset[str]) -> Callable[..., Sequence[torch.Tensor]]:
-    """Return a program of `known` element types as a function of torch. Raises UnloweredError for others."""
-    for port in (*program.inputs, *program.outputs):
-        if port.dtype not in known:
-            raise UnloweredError(f"element type {port.dtype} has no lowering")
-    text = lowered(read(program.payload))
-    space: dict[str, Any] = {"torch": torch}
-    space |= {name: torch_tensor(value.array, value.dtype) for name, value in text.constants.items()}
-    exec(compile(text.source, "program.py", "exec"), space)
-    function: Callable[..., Sequence[torch.Tensor]] = space["program"]
-    return function
-
-
-def _zeros(program: Program) -> tuple[torch.Tensor, ...]:
-    found = []
-    for port in program.inputs:
-        if port.shape is None or not all(isinstance(size, int) for size in port.shape):
-            raise UnloweredError("an input without fixed sizes has no lowering")
-        found.append(torch.zeros([int(size or 0) for size in port.shape], dtype=getattr(torch, port.dtype)))
-    return tuple(found)
 
 
 def _traced(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule

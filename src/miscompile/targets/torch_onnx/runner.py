@@ -3,7 +3,7 @@ need."""
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,6 @@ from miscompile.targets.torch.onnx_runner import place_of
 
 OPTIMIZED = {"plain": False, "full": True}
 """Whether each level optimises the model."""
-
-
-class FunctionModule(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
-    """A function of tensors as a module, which the exporters require."""
-
-    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
-        super().__init__()
-        self._function = [function]
-
-    def forward(self, *inputs: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Call the function."""
-        return self._function[0](*inputs)
 
 
 def configure() -> None:

@@ -1,0 +1,1 @@
+"""ExecuTorch: its XNNPACK delegate and its own kernels against torch in eager mode."""

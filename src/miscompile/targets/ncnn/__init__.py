@@ -1,0 +1,1 @@
+"""ncnn: its optimised layouts and convolutions against plain ones."""
