@@ -31,6 +31,7 @@ from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.registry import about, settled_transform, target_names
 from miscompile.targets.scratch import scratch
+from miscompile.targets.xla.transforms import TRANSFORMS as XLA
 from miscompile.transforms.catalogue import alters
 from miscompile.triage.script import write_script
 
@@ -38,6 +39,7 @@ OWN: Mapping[str, Mapping[str, type[Any]]] = {
     "onnxruntime": ONNXRUNTIME,
     "openvino": OPENVINO,
     "inductor": INDUCTOR,
+    "xla": XLA,
 }
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
@@ -156,6 +158,7 @@ def test_transforms_of_others_are_not_applied_here() -> None:
         ("inductor", "decomposed{share=much}"),
         ("inductor", "related{share=-0.1}"),
         ("inductor", "related{only=abs}"),
+        ("xla", "reload{format=onnx}"),
     ],
 )
 def test_wrong_options_are_refused(target: str, form: str) -> None:
@@ -223,6 +226,7 @@ SAID = {
     ("inductor", "decomposed{seed=7}"): ("decomposing(level, 7, 0.5)", "decompositions=table"),
     ("inductor", "decomposed{share=0.9, seed=7}"): ("decomposing(level, 7, 0.9)",),
     ("inductor", "related{seed=7}"): ("relating(level, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
+    ("xla", "reload{seed=3}"): ("reloaded", "export.deserialize(made.serialize())"),
     ("inductor", "related{share=1.0}"): ("relating(level, 0, 1.0)", "def with_related("),
 }
 
@@ -253,5 +257,5 @@ def test_a_script_of_another_form_has_nothing_of_that(target: str, form: str) ->
     text = script(target, Build("full", transform=stored_spec(form)), Build("off"))
     compile(text, "script", "exec")
     assert "off is not None" not in text
-    words = ("def store(", "chosen_decompositions", "with_related", "import_model", "optimized_model")
+    words = ("def store(", "chosen_decompositions", "with_related", "import_model", "optimized_model", "deserialize")
     assert not any(word in text for word in words)

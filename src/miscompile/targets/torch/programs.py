@@ -21,9 +21,12 @@ class EagerSession:
         self._function = function
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed."""
+        """Run on one feed. Raises UnloweredError for a missing output, which exporters leave out."""
         with torch.no_grad():
-            return tuple(from_torch(value.clone()) for value in self._function(*map(to_torch, feed)))
+            results = self._function(*map(to_torch, feed))
+        if any(value is None for value in results):
+            raise UnloweredError("a missing output has no lowering")
+        return tuple(from_torch(value.clone()) for value in results)
 
 
 def function_of(program: Program, known: frozenset[str]) -> Callable[..., Sequence[torch.Tensor]]:

@@ -20,6 +20,7 @@ ABOUT = About(
         "runtime": "what runs the exported model: onnxruntime (default), or reference (onnx's own evaluator)",
     },
     forced=True,
+    narrowed={"float64": "float32"},  # attributes of ONNX are float32, such as epsilon
     extra="torch_onnx",
     recycle=500,
     fronts={

@@ -1,7 +1,9 @@
 """PyTorch's exporters in the worker: torch in eager mode at level off, else the exported model in ONNX Runtime."""
 
 import functools
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,6 +36,9 @@ RUNTIMES = ("onnxruntime", "reference")
 
 _KNOWN = frozenset((*NUMBERS, "bool")) - {"bfloat16"}
 """Element types of inputs and outputs; ONNX Runtime has hardly a kernel for bfloat16 on the CPU."""
+
+_WRONG = "(?s).*(will produce (an )?incorrect|will cause the ONNX model to be incorrect)"
+"""Warnings by which the exporter of TorchScript says that its model computes something else."""
 
 _UNTRACED = frozenset({"uint16", "uint32", "uint64"})
 """Element types that the exporter of TorchScript does not take."""
@@ -78,8 +83,9 @@ class TorchOnnx:
         """Return a session of the model to which `module` is exported on the tensors `given`; `again` makes it anew."""
         if self._traces:
             traced = _traced(module, given)
-            session = ModelSession(export_traced(module, given, OPTIMIZED[level]), self._start, ())
-            return CapturedSession(session, again, traced)
+            with _strict():
+                model = export_traced(module, given, OPTIMIZED[level])
+            return CapturedSession(ModelSession(model, self._start, ()), again, traced)
         payload, graph = self._captured
         if payload != program.payload:
             graph = exported(module, given)
@@ -120,6 +126,14 @@ def _traced(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  #
             return torch.jit.trace(module, given, strict=False, check_trace=False)
     except Exception as error:  # noqa: BLE001 - tracing raises whatever the operators raise
         raise refused("tracing", error) from None
+
+
+@contextmanager
+def _strict() -> Iterator[None]:
+    """Raise the warnings that match `_WRONG`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", _WRONG)
+        yield
 
 
 def _remember_tables() -> None:

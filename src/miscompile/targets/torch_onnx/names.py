@@ -4,14 +4,14 @@ PASSES = (
     "CommonSubexpressionEliminationPass",
     "DeduplicateInitializersPass",
     "FoldConstantsPass",
-    "InlinePass",
     "LiftConstantsToInitializersPass",
     "LiftSubgraphInitializersToMainGraphPass",
     "RemoveUnusedFunctionsPass",
     "RemoveUnusedNodesPass",
     "RemoveUnusedOpsetsPass",
 )
-"""Passes of onnx_ir and onnxscript that `optimize=True` runs, by the names of their classes."""
+"""Passes of onnx_ir and onnxscript that `optimize=True` runs, by the names of their classes. `InlinePass` is not among
+them, because the conversion to another opset needs it."""
 
 NO_OP = "no_op"
 """The switch of the rules without a name and without a variable: multiplications by 1 and additions of 0."""
@@ -70,7 +70,8 @@ TRACED = (
     "_jit_pass_onnx_constant_fold",
     "_jit_pass_onnx_deduplicate_initializers",
     "_jit_pass_onnx_eval_peephole",
-    "_jit_pass_onnx_peephole",
     "_jit_pass_peephole",
 )
-"""Passes of the exporter of TorchScript that a model does not need, by the names of their bindings."""
+"""Passes of the exporter of TorchScript that a model does not need, by the names of their bindings.
+
+`_jit_pass_onnx_peephole` is not among them, because it also removes lists, which ONNX lacks."""

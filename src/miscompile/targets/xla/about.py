@@ -1,6 +1,7 @@
 """The description of XLA for the CPU, which does not import it."""
 
 from miscompile.targets.about import About, Front
+from miscompile.targets.xla.transforms import TRANSFORMS
 
 PASSES = (
     "algsimp",
@@ -50,6 +51,8 @@ ABOUT = About(
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.xla.transforms:settled",
     forced=True,
     devices=("cpu", "cuda"),
     extra="xla",

@@ -23,6 +23,7 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
+from miscompile.targets.presentations import own_transform
 from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.dumps import changed
@@ -30,6 +31,7 @@ from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
 from miscompile.targets.xla.program import program as lowering
 from miscompile.targets.xla.runner import TYPES, XlaFunction
+from miscompile.targets.xla.transforms import TRANSFORMS
 
 _CLEAR = 30
 """The number of builds after which JAX's caches are cleared; they grow by some 20 MB for each program run call by
@@ -50,7 +52,7 @@ class Xla:
 
     def build(self, program: Program, build: Build) -> "XlaSession":
         """Lower `program` to a function and compile that, unless sizes of its inputs are unknown. Raises
-        NoDeviceError for a device that is not available.
+        NoDeviceError for a device that is not available, SpecError for a transform with invalid options.
         """
         self._gate.pass_for(build.device)
         self._builds += 1
@@ -63,7 +65,8 @@ class Xla:
             ports = [_abstract(port) for port in program.inputs]
             if build.level == "off":
                 here = build.device == "cpu" and None not in ports
-                return XlaSession(isolated(function, ports) if here else runner.eager(function), build.device)
+                rewrite = runner.reloaded if own_transform(build.transform, TRANSFORMS) else None
+                return XlaSession(isolated(function, ports, rewrite) if here else runner.eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)
@@ -84,6 +87,8 @@ class Xla:
         return function
 
     def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
+        if own_transform(build.transform, TRANSFORMS):
+            function = runner.reloaded(function, inputs, build.device)
         further: dict[str, Any] = {} if build.device == "cpu" else {**runner.CUDA_OPTIONS}
         if not build.observe:
             return runner.compile_function(function, inputs, build.level, build.disabled, further)

@@ -22,14 +22,18 @@ INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_j
 """Primitives that only call a function, with the parameter that contains the function."""
 
 
-def isolated(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -> Callable[..., Sequence[jax.Array]]:
+def isolated(
+    function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any], rewrite: Callable[..., Any] | None = None
+) -> Callable[..., Sequence[jax.Array]]:
     """Return `function` compiled for `inputs` (arrays, or shapes and types) with barriers between all primitives.
 
-    Raises the exceptions of tracing and compilation.
+    The function with barriers is passed through `rewrite(function, inputs)`. Raises the exceptions of tracing and
+    compilation.
     """
     traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
     narrow = any(is_narrow(atom) for atom in atoms_of(traced.jaxpr))
-    lowered = jax.jit(lambda *values: run_parted(traced, values)).lower(*inputs)
+    parted: Callable[..., Any] = lambda *values: run_parted(traced, values)  # noqa: E731 - one of two functions
+    lowered = jax.jit(rewrite(parted, inputs) if rewrite else parted).lower(*inputs)
     return compile_older(lowered, {} if narrow else OLDER)
 
 

@@ -57,6 +57,17 @@ def compile_function(
     return compiled
 
 
+def reloaded(
+    function: XlaFunction, values: Sequence[jax.Array | jax.ShapeDtypeStruct], device: str = "cpu"
+) -> XlaFunction:
+    """Export a function for values like these to serialised StableHLO; return the function that is read from it."""
+    from jax import export
+
+    made = export.export(jax.jit(lambda *given: function(*given)), platforms=[device])(*values)
+    called: XlaFunction = export.deserialize(made.serialize()).call
+    return called
+
+
 def eager(function: XlaFunction) -> XlaFunction:
     """Return a function that executes every primitive separately, also those inside compiled functions of JAX."""
 

@@ -3,7 +3,7 @@
 import textwrap
 
 from miscompile.targets.about import FrontLines, ScriptLines
-from miscompile.targets.presentations import PLACEMENT
+from miscompile.targets.presentations import PLACEMENT, PRESENTED
 from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.environment import FLAGS, PLATFORM
 
@@ -19,17 +19,25 @@ jax.config.update("jax_platforms", "cpu,{{ gpu }}")
 
 _RUN = (
     PLACEMENT
+    + PRESENTED
     + '''\
+{% set exported = presented == "reload" and not placed %}
+{% set nothing = "None" if exported and not alike else nothing %}
 {% set builds = [faulty, reference] if reference is not none else [faulty] %}
 {% set plain = builds | selectattr("level", "equalto", "off") | map(attribute="device") | unique | list %}
 {% set given = "arrays(feeds[0])" %}
 {% if not fixed or plain != ["cpu"] and "cpu" not in plain %}
 {% set reference_build = "eager(program)" %}
 {% elif plain == ["cpu"] %}
-{% set reference_build = "isolated(program, %s)" % given %}
+{% set through = ", reloaded if %s else None" % sees if exported else "" %}
+{% set reference_build = "isolated(program, %s%s)" % (given, through) %}
 {% else %}
 {% set reference_build = "eager(program) if further else isolated(program, %s)" % given %}
 {% endif %}
+{% set compiled = "reloaded(program, %s) if %s else program" % (given, sees) if exported else "program" %}
+{% set switched = "off or ()" if exported and nothing == "None" else "off" %}
+{% set further = "further" if placed else "{}" %}
+{% set whole = "compile_function(%s, %s, level, %s, %s)" % (compiled, given, switched, further) %}
 {% if placed %}
 def run(level, off={{ nothing }}):
     """Do what `run_here` does, on the device of this call."""
@@ -40,16 +48,16 @@ def run(level, off={{ nothing }}):
 
 def run_here(level, off, further):
 {% else %}
-def run(level, off=()):
+def run(level, off={{ nothing if exported else "()" }}):
 {% endif %}
     """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
 {% if plain %}
     if level == "off":  # every primitive alone, by the flags above
         called = {{ reference_build }}
     else:
-        called = compile_function(program, {{ given }}, level, off, {{ "further" if placed else "{}" }})
+        called = {{ whole }}
 {% else %}
-    called = compile_function(program, {{ given }}, level, off, {{ "further" if placed else "{}" }})
+    called = {{ whole }}
 {% endif %}
     return [[seen(value) for value in called(*arrays(feed))] for feed in feeds]
 

@@ -19,7 +19,7 @@ def margins(x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, auto_p
         return [(pads[i], pads[i + count]) for i in range(count)]
     found = []
     for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-        whole = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
+        whole = max(((size + s - 1) // s - 1) * s + d * (k - 1) + 1 - size, 0)
         less = whole // 2
         found.append((less, whole - less) if auto_pad == "SAME_UPPER" else (whole - less, less))
     return found

@@ -51,7 +51,7 @@ concat = lowers("Concat")(lambda *xs, axis: torch.cat(xs, dim=axis))  # all oper
 def split(x: Any, sizes: tuple[int, ...] | None = None, *, axis: int = 0, num_outputs: int = 0, outputs: int) -> Any:
     """Pieces of the given sizes along an axis, or of equal size except for the last one."""
     if sizes is None:
-        size = -(-x.shape[axis] // outputs)
+        size = (x.shape[axis] + outputs - 1) // outputs
         sizes = (*([size] * (outputs - 1)), x.shape[axis] - size * (outputs - 1))
     pieces = torch.split(x, list(sizes), dim=axis)
     return pieces if outputs > 1 else pieces[0]

@@ -16,7 +16,8 @@ def overhang(x: Any, kernel: Any, strides: Any, dilations: Any, sides: Any, ceil
     found = []
     for size, k, s, d, (before, after) in zip(x.shape[2:], kernel, strides, dilations, sides, strict=True):
         room = size + before + after - d * (k - 1) - 1
-        last = -(-room // s) if ceil_mode and -(-room // s) * s < size + before else room // s
+        more = (room + s - 1) // s
+        last = more if ceil_mode and more * s < size + before else room // s
         found.append(max(last * s - room, 0))
     return found
 
