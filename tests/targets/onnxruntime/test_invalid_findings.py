@@ -73,5 +73,5 @@ def test_ten_nodes_come_down_to_the_operator_that_is_called_wrongly(tmp_path: Pa
     assert line in done.finding.message
     issue = render_issue(done, "model")
     assert line in issue
-    assert "an invalid model is refused with an error" in issue
+    assert "where an error is expected" in issue
     assert facts["details"]["refusal"] == refusal_of(case.program.payload)
