@@ -149,9 +149,15 @@ except Exception as error:
 else:
     print("onnx's checker accepts the model, which is invalid all the same: see above")
 {% endif %}
-{% elif onnx %}
+{% elif onnx and (reference is none or kind == "exception") %}
 onnx.checker.check_model(model, full_check=True)
 print("onnx's checker accepts the model")
+{% elif onnx %}
+try:
+    onnx.checker.check_model(model, full_check=True)
+    print("onnx's checker accepts the model")
+except Exception as error:
+    print("onnx's checker says of the model:", " ".join(str(error).split()))
 {% endif %}
 {% if expected %}
 # The result of {{ voter }} for output {{ output }} on feed {{ feed }}.
