@@ -98,12 +98,13 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
     """
     seconds, tests, seed = given.pop("seconds"), given.pop("tests"), given.pop("seed")
     out, workers, keep = given.pop("out"), given.pop("workers"), given.pop("keep_passes")
+    seconds = limits_of_time(seconds, tests)
     if given.get("triage_seconds") is None:
-        given["triage_seconds"] = min(max(_LEAST_TRIAGE, (seconds or _MOST_TRIAGE * 2) / 2), _MOST_TRIAGE)
+        given["triage_seconds"] = min(max(_LEAST_TRIAGE, (seconds or 2 * _MOST_TRIAGE) / 2), _MOST_TRIAGE)
     return Plan(
         targets[0],
         targets[1:],
-        seconds=limits_of_time(seconds, tests),
+        seconds=seconds,
         tests=tests,
         seed=new_seed() if seed is None else seed,
         out=out or default_out(resume=resume),

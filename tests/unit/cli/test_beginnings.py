@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from miscompile.cli.campaigns import plan_of
 from miscompile.cli.main import VERBS, program
 from miscompile.findings.store import Store
 
@@ -45,3 +46,9 @@ def test_help_is_a_verb() -> None:
     assert call("help", "fuzz").output == call("fuzz", "--help").output
     assert all(call("help", verb).exit_code == 0 for verb in VERBS)
     assert call("help", "nonsense").exit_code == 2
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(None, 150.0), (60.0, 120.0), (0.0, 600.0), (7200.0, 600.0)])
+def test_triage_after_the_tests_takes_half_of_their_time(tmp_path: Path, seconds: float | None, most: float) -> None:
+    given = {"seconds": seconds, "tests": None, "seed": 1, "out": tmp_path, "workers": 1, "keep_passes": False}
+    assert plan_of(("toy",), given).triage_seconds == most
