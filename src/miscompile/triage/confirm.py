@@ -14,6 +14,9 @@ from miscompile.triage.script import DIES, SHOWS
 
 _TAIL = 4000
 _TIMES = 3
+_FRESH = 2
+"""Runs in fresh processes, at least."""
+
 _SERVER = Path(__file__).with_name("script_server.py")
 _IMPORT_SECONDS = 60.0
 """Time that a server has for the imports of a script, beside the script's own."""
@@ -99,11 +102,12 @@ def confirm(
 ) -> tuple[ScriptResult, ...]:
     """Run the script up to `times` times; stop after the first run that does not show the bug.
 
-    With `forks` all runs but the last one are forks, and the last one is a fresh process, unless a fork does not show
-    the bug: then all are fresh processes.
+    With `forks` all runs but the last two are forks, unless a fork does not show the bug: then all are fresh processes.
+    Two fresh processes, because a fork begins with what its parent has left in memory, and a bug that reads
+    uninitialised memory shows there more often than for a user.
     """
     results: list[ScriptResult] = []
-    while forks is not None and len(results) < times - 1:
+    while forks is not None and len(results) < times - _FRESH:
         forked = forks.run(path, python, seconds)
         if forked is None or forked.status != "shows":
             results.clear()

@@ -1,67 +1,23 @@
 """ExecuTorch as a target: the contract, programs against another runtime, and scripts."""
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
+from lowered_models import MODELS, assert_agreement, assert_script_shows_nothing
 
-from miscompile.core.case import Case
-from miscompile.core.outcome import Outcome, Values
-from miscompile.core.run import Build, Run
-from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.run import Build
 from miscompile.execution.conformance import check_target
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.emit import to_program
-from miscompile.graph.read import read
 from miscompile.targets.executorch.names import PASSES
-from miscompile.triage.script import write_script
 
 needs_executorch = pytest.mark.skipif(
     importlib.util.find_spec("executorch") is None, reason="executorch is not installed"
 )
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
-
-MODELS = {
-    "layers": """g (float[1,2,6,6] x, float[4,2,3,3] w, float[4] b) => (float[1,4,3,3] y, float[1,4,1,1] z) {
-        c = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w, b)  r = Relu(c)
-        y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(r)  z = GlobalAveragePool(r) }""",
-    "fused": """g (float[1,3,9,9] x) => (float[1,4,9,9] y, float[1,4,9,9] z) <float[4,3,1,1] w = {
-        1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6}, float a = {-1}, float b = {2}> {
-        c = Conv(x, w)  y = Relu(c)  d = Conv(x, w)  z = Clip(d, a, b) }""",
-    "grouped": "g (float[1,4,7] x, float[6,2,3] w) => (float[1,6,5] y) { y = Conv<group = 2>(x, w) }",
-    "batch": """g (float[2,3,4,4] x) => (float[2,3,2,2] y, float[2,1,4,4] z) <int64[1] a = {1}> {
-        y = AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(x)  z = ReduceMax(x, a) }""",
-    "products": """g (float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y, float[2] z)
-        <float[4] v = {1, 2, 3, 4}> {
-        y = Gemm<transB = 1, alpha = 0.5>(x, w, b)  z = MatMul(y, v) }""",
-    "slices": """g (float[4,5] x) => (float[2,5] y, float[4,3] z) <int64[1] s = {-1}, int64[1] e = {-3},
-        int64[1] a = {0}, int64[1] t = {-1}, int64[1] u = {1}, int64[1] v = {4}> {
-        y = Slice(x, s, e, a, t)  z = Slice(x, u, v, u) }""",
-    "readers": """g (float[1,3,4] x) => (float[1,3,4] y, float[1,4,3] z, float[1,3,4] x2, float[1,3,4] y2) {
-        y = Exp(x)  z = Transpose<perm = [0, 2, 1]>(y)  x2 = Identity(x)  y2 = Add(y, x) }""",
-    "broadcast": """g (float[3,1,4] x, float[4] v) => (float[3,4,4] y, float[3,1,4] z)
-        <float[1,4,1] c = {1, 2, 3, 4}, float s = {3}> { y = Sub(x, c)  d = Add(x, v)  z = Div(s, d) }""",
-    "softmax": "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis = 1>(x) }",
-}
-
-
-def case(text: str) -> Case:
-    program = to_program(read(onnx.parser.parse_model(HEAD + text).SerializeToString()))
-    numbers = np.random.default_rng(0)
-    feed = tuple(tensor(numbers.standard_normal(port.shape), port.dtype) for port in program.inputs)  # type: ignore[arg-type]
-    return Case(program, (feed,))
-
-
-def outcomes(target: str, item: Case, *builds: Build) -> list[Outcome]:
-    with LocalPool(target, limits=Limits(seconds=120)) as pool:
-        return pool.run([Run(item, target, build) for build in builds])
+BROADCAST = """g (float[3,1,4] x, float[4] v) => (float[3,4,4] y, float[3,1,4] z)
+    <float[1,4,1] c = {1, 2, 3, 4}, float s = {3}> { y = Sub(x, c)  d = Add(x, v)  z = Div(s, d) }"""
 
 
 @needs_executorch
@@ -74,19 +30,10 @@ def test_the_target_keeps_the_contract() -> None:
 @needs_executorch
 @pytest.mark.compiler
 @pytest.mark.process
-@pytest.mark.parametrize("name", MODELS)
-def test_all_options_agree_with_another_runtime(name: str) -> None:
-    item = case(MODELS[name])
+@pytest.mark.parametrize("text", [*MODELS.values(), BROADCAST], ids=[*MODELS, "division"])
+def test_all_options_agree_with_another_runtime(text: str) -> None:
     builds = (Build("off"), Build("kernels"), Build("full"), Build("full", frozenset(PASSES)))
-    (wanted,) = outcomes("onnxruntime", item, Build("off"))
-    assert isinstance(wanted, Values)
-    for found in outcomes("executorch", item, *builds):
-        assert isinstance(found, Values), found
-        for mine, theirs in zip(found.results[0], wanted.results[0], strict=True):
-            assert mine is not None
-            assert theirs is not None
-            np.testing.assert_allclose(mine.array, theirs.array, rtol=1e-5, atol=1e-5)
-            assert mine.dtype == theirs.dtype
+    assert_agreement("executorch", text, builds)
 
 
 @needs_executorch
@@ -94,12 +41,4 @@ def test_all_options_agree_with_another_runtime(name: str) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("culprits", [(), ("ReLUConfig",)])
 def test_a_script_runs_and_says_that_there_is_no_bug(culprits: tuple[str, ...], tmp_path: Path) -> None:
-    item = case(MODELS["layers"])
-    faulty, right = Run(item, "executorch", Build("full")), Run(item, "executorch", Build("off"))
-    details = {"allowed": 1e-3, "difference": 1.0, "output": 0, "feed": 0}
-    evidence = Evidence("wrong", "fixed", "a line", faulty, right, "y", details)
-    path = tmp_path / "bug.py"
-    path.write_text(write_script(item, evidence, culprits=culprits, versions={"executorch": "9.9"}))
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the bug does not show" in done.stdout
+    assert_script_shows_nothing("executorch", culprits, tmp_path)

@@ -1,40 +1,22 @@
-"""LiteRT as a target: the contract, random calls against another runtime, and scripts."""
+"""LiteRT as a target: the contract, all kernels against another runtime, and scripts."""
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
+from lowered_models import MODELS, assert_agreement, assert_script_shows_nothing
 
-from miscompile.core.case import Case
-from miscompile.core.outcome import Outcome, Values
-from miscompile.core.run import Build, Run
-from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.run import Build
 from miscompile.execution.conformance import check_target
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.emit import to_program
-from miscompile.graph.read import read
 from miscompile.targets.litert.names import DELEGATE, PASSES
-from miscompile.triage.script import write_script
 
 needs_litert = pytest.mark.skipif(
     importlib.util.find_spec("ai_edge_litert") is None, reason="ai-edge-litert is not installed"
 )
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
-
-MODELS = {
-    "layers": """g (float[1,2,6,6] x, float[4,2,3,3] w, float[4] b) => (float[1,4,3,3] y, float[1,4,1,1] z) {
-        c = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w, b)  r = Relu(c)
-        y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(r)  z = GlobalAveragePool(r) }""",
+OWN = {
     "depthwise": "g (float[2,3,5] x, float[6,1,3] w) => (float[2,6,3] y) { y = Conv<group = 3>(x, w) }",
-    "products": """g (float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y, float[2] z)
-        <float[4] v = {1, 2, 3, 4}> {
-        y = Gemm<transB = 1, alpha = 0.5>(x, w, b)  z = MatMul(y, v) }""",
     "slices": """g (float[4,5] x) => (float[2,5] y, float[4,3] z) <int64[2] s = {-1, 9}, int64[2] e = {-9, -9},
         int64[2] t = {-2, -1}, int64[1] u = {1}, int64[1] v = {4}> {
         y = Slice(x, s, e, , t)  z = Slice(x, u, v, u) }""",
@@ -43,20 +25,9 @@ MODELS = {
         y = ReduceMean(x, a)  z = ArgMax<axis = 1, keepdims = 0>(x)
         v, p = TopK(x, k)  c = CumSum<reverse = 1>(x, b) }""",
     "scalars": "g (float x) => (float y) { t = Transpose(x)  y = Add(t, t) }",
-    "softmax": "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis = 1>(x) }",
 }
 
-
-def case(text: str) -> Case:
-    program = to_program(read(onnx.parser.parse_model(HEAD + text).SerializeToString()))
-    numbers = np.random.default_rng(0)
-    feed = tuple(tensor(numbers.standard_normal(port.shape), port.dtype) for port in program.inputs)  # type: ignore[arg-type]
-    return Case(program, (feed,))
-
-
-def outcomes(target: str, item: Case, *builds: Build) -> list[Outcome]:
-    with LocalPool(target) as pool:
-        return pool.run([Run(item, target, build) for build in builds])
+SHARED = ("layers", "products", "softmax")
 
 
 @needs_litert
@@ -69,19 +40,10 @@ def test_the_target_keeps_the_contract() -> None:
 @needs_litert
 @pytest.mark.compiler
 @pytest.mark.process
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*SHARED, *OWN])
 def test_all_kernels_agree_with_another_runtime(name: str) -> None:
-    item = case(MODELS[name])
     builds = (Build("off"), Build("builtin"), Build("full"), Build("full", frozenset(PASSES)))
-    (wanted,) = outcomes("onnxruntime", item, Build("off"))
-    assert isinstance(wanted, Values)
-    for found in outcomes("litert", item, *builds):
-        assert isinstance(found, Values), found
-        for mine, theirs in zip(found.results[0], wanted.results[0], strict=True):
-            assert mine is not None
-            assert theirs is not None
-            np.testing.assert_allclose(mine.array, theirs.array, rtol=1e-5, atol=1e-5)
-            assert mine.dtype == theirs.dtype
+    assert_agreement("litert", {**MODELS, **OWN}[name], builds)
 
 
 @needs_litert
@@ -89,12 +51,4 @@ def test_all_kernels_agree_with_another_runtime(name: str) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("culprits", [(), (DELEGATE,)])
 def test_a_script_runs_and_says_that_there_is_no_bug(culprits: tuple[str, ...], tmp_path: Path) -> None:
-    item = case(MODELS["layers"])
-    faulty, right = Run(item, "litert", Build("full")), Run(item, "litert", Build("off"))
-    details = {"allowed": 1e-3, "difference": 1.0, "output": 0, "feed": 0}
-    evidence = Evidence("wrong", "fixed", "a line", faulty, right, "y", details)
-    path = tmp_path / "bug.py"
-    path.write_text(write_script(item, evidence, culprits=culprits, versions={"ai-edge-litert": "2.99"}))
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the bug does not show" in done.stdout
+    assert_script_shows_nothing("litert", culprits, tmp_path)

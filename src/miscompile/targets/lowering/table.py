@@ -2,7 +2,7 @@
 
 A lowering module is ordinary Python, but this module only reads its text. A process that must not import the
 framework can therefore write a script with the same functions that the worker executes. All modules of a package
-share one name space.
+share one name space, to which the definitions of `WINDOWS` belong if one of them imports it.
 """
 
 import ast
@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 from miscompile.base.errors import SpecError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+WINDOWS = "miscompile.targets.lowering.windows"
+"""The module of definitions that do not depend on a framework."""
 
 _Definition = ast.FunctionDef | ast.Assign | ast.AnnAssign
 
@@ -85,12 +88,11 @@ class Table:
 def load(package: str) -> Table:
     """Read the lowering modules of `package`. Raises SpecError when two definitions have the same name."""
     nodes: dict[str, _Definition] = {}
-    for path in sorted(files(package).iterdir(), key=lambda entry: entry.name):
-        if path.name.endswith(".py"):
-            for name, node in _definitions(ast.parse(path.read_text("utf-8"))):
-                if name in nodes:
-                    raise SpecError(f"{package} defines {name} twice")
-                nodes[name] = node
+    for module in _modules(package):
+        for name, node in _definitions(module):
+            if name in nodes:
+                raise SpecError(f"{package} defines {name} twice")
+            nodes[name] = node
     marks = {name: _mark(node) for name, node in nodes.items()}
     definitions = {name: _lowering(name, node, frozenset(nodes), marks[name][1]) for name, node in nodes.items()}
     operators: dict[str, Lowering] = {}
@@ -100,6 +102,17 @@ def load(package: str) -> Table:
                 raise SpecError(f"{package} lowers {op} twice")
             operators[op] = definitions[name]
     return Table(operators, definitions)
+
+
+def _modules(package: str) -> list[ast.Module]:
+    """Return the modules of a package as syntax trees, after the shared one if they import it."""
+    paths = sorted(files(package).iterdir(), key=lambda entry: entry.name)
+    own = [ast.parse(path.read_text("utf-8")) for path in paths if path.name.endswith(".py")]
+    imported = {node.module for module in own for node in module.body if isinstance(node, ast.ImportFrom)}
+    if WINDOWS not in imported:
+        return own
+    place, _, name = WINDOWS.rpartition(".")
+    return [ast.parse(files(place).joinpath(f"{name}.py").read_text("utf-8")), *own]
 
 
 def _definitions(module: ast.Module) -> Iterator[tuple[str, _Definition]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from miscompile.targets.litert.tensors import emit, only, padded, paired, permuted, reshaped, same, tensor
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.windows import margins
 
 VALID = 1
 
@@ -52,21 +53,6 @@ def gemm(
         return y
     c = c if beta == 1 else paired("MUL", c, tensor(beta, "float32"), ("float32",), "MulOptions")
     return paired("ADD", y, c, ("float32",), "AddOptions")
-
-
-def margins(x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, auto_pad: str) -> Any:
-    """Return the padding (before, after) of each spatial axis, computed where `auto_pad` asks for it."""
-    count = len(kernel)
-    if auto_pad == "VALID" or (auto_pad == "NOTSET" and pads is None):
-        return [(0, 0)] * count
-    if auto_pad == "NOTSET":
-        return [(pads[i], pads[i + count]) for i in range(count)]
-    found = []
-    for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-        whole = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
-        less = whole // 2
-        found.append((less, whole - less) if auto_pad == "SAME_UPPER" else (whole - less, less))
-    return found
 
 
 def flat_image(x: Any) -> Any:

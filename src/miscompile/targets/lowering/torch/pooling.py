@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from miscompile.targets.lowering.table import lowers
-from miscompile.targets.lowering.torch.convolution import margins, pad_spatial
+from miscompile.targets.lowering.torch.convolution import pad_spatial
 from miscompile.targets.lowering.torch.names import F
+from miscompile.targets.lowering.windows import margins
 
 
 def overhang(x: Any, kernel: Any, strides: Any, dilations: Any, sides: Any, ceil_mode: int) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from miscompile.targets.lowering.table import lowers
+from miscompile.targets.lowering.windows import margins
 from miscompile.targets.ncnn.tensors import NcnnValue, as_blob, constant, count_of, emit, paired, slim
 
 
@@ -67,23 +68,6 @@ def gemm(
     return emit("Gemm", operands, (rows, columns), params, weights)
 
 
-def margins(x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, auto_pad: str) -> Any:
-    """Return the padding (before, after) of each spatial axis, computed where `auto_pad` asks for it."""
-    count = len(kernel)
-    if auto_pad == "VALID" or (auto_pad == "NOTSET" and pads is None):
-        return [(0, 0)] * count
-    if auto_pad == "NOTSET":
-        if min(pads) < 0:
-            raise NotImplementedError("negative padding has no lowering")
-        return [(pads[i], pads[i + count]) for i in range(count)]
-    found = []
-    for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-        all_of_it = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
-        less = all_of_it // 2
-        found.append((less, all_of_it - less) if auto_pad == "SAME_UPPER" else (all_of_it - less, less))
-    return found
-
-
 SPATIAL = {1: "1D", 2: "", 3: "3D"}
 """What the name of a layer ends with, by its number of spatial axes."""
 
@@ -91,6 +75,8 @@ SPATIAL = {1: "1D", 2: "", 3: "3D"}
 def window(kernel: Any, strides: Any, dilations: Any, sides: Any, keys: Any) -> Any:
     """Return the parameters of a sliding window, whose numbers are `keys` for the kernel, dilations, strides, and the
     padding before and after, each from the innermost axis outwards."""
+    if min(min(side) for side in sides) < 0:
+        raise NotImplementedError("negative padding has no lowering")
     settings = (kernel, dilations, strides, [before for before, _ in sides], [after for _, after in sides])
     found: dict[int, int] = {}
     for numbers, values in zip(keys, settings, strict=True):
