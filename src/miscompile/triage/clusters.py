@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 from miscompile.base.errors import MiscompileError, StoreError
@@ -18,7 +19,7 @@ from miscompile.findings.store import Store
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
-from miscompile.triage.predicate import described, inner_operators, predicate_from, underlies
+from miscompile.triage.predicate import BugPredicate, Described, described, inner_operators, predicate_from
 
 _PLACE = re.compile(r"\.(?:cc|cpp|h|hpp|inl|py|rs|td):#")
 """A line of the compiler's source in a masked message, which tells causes apart by itself."""
@@ -39,23 +40,20 @@ class CauseCluster:
 
 def clusters(findings: Sequence[Stored]) -> list[CauseCluster]:
     """Return the clusters of two findings and more among triaged ones of one or more targets."""
-    known = {stored.finding.identifier: stored for stored in findings if stored.status in ("confirmed", "known")}
-    joined = _Joined(list(known))
+    triaged = [_Triaged(stored) for stored in findings if stored.status in ("confirmed", "known")]
+    joined = _Joined([one.name for one in triaged])
     by_key: dict[Hashable, list[str]] = defaultdict(list)
-    for identifier, stored in known.items():
-        for key in _keys(stored):
-            by_key[key].append(identifier)
+    for one in triaged:
+        for key in _keys(one):
+            by_key[key].append(one.name)
     for same in by_key.values():
         for other in same[1:]:
             joined.join(same[0], other, "they fail in the same way")
-    for first, second in combinations(known.values(), 2):
-        if _same_passes(first, second):
-            joined.join(first.finding.identifier, second.finding.identifier, "the passes and the pattern are the same")
-    groups = joined.groups()
-    return [
-        CauseCluster(tuple(sorted(group, key=lambda name: (_size(known[name]), name))), reason)
-        for group, reason in groups
-    ]
+    for first, second in combinations([one for one in triaged if one.culprits], 2):
+        if not joined.together(first.name, second.name) and (_follows(first, second) or _follows(second, first)):
+            joined.join(first.name, second.name, "the passes and the pattern are the same")
+    sizes = {one.name: (one.size, one.name) for one in triaged}
+    return [CauseCluster(tuple(sorted(names, key=sizes.__getitem__)), reason) for names, reason in joined.groups()]
 
 
 def clusters_of(store: Store) -> list[CauseCluster]:
@@ -66,6 +64,47 @@ def clusters_of(store: Store) -> list[CauseCluster]:
             with suppress(StoreError):
                 found.append(store.load(record.identifier))
     return clusters(found)
+
+
+class _Triaged:
+    """A triaged finding; its program and its pattern are read when they are first asked for."""
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored, self.name = stored, stored.finding.identifier
+        self.culprits = frozenset(stored.finding.property.signature.culprits)
+        self.size = int(stored.finding.facts.get("nodes", 0)) or len(stored.finding.case.program.payload)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The program; None if it is no ONNX model, or cannot be read."""
+        program = self.stored.finding.case.program
+        try:
+            return read(program.payload) if program.kind == "onnx" else None
+        except MiscompileError:
+            return None
+
+    @cached_property
+    def described(self) -> Described | None:
+        """The program as patterns are held against it."""
+        try:
+            return None if self.model is None else described(self.model)
+        except MiscompileError:
+            return None
+
+    @cached_property
+    def pattern(self) -> BugPredicate | None:
+        """The pattern of the bug, whatever the ranks and sizes."""
+        data = self.stored.finding.facts.get("predicate")
+        return _loosened(predicate_from(data), rank=None, shape=None) if data else None
+
+    @cached_property
+    def untyped_pattern(self) -> BugPredicate | None:
+        """The pattern of the bug, whatever the ranks, sizes and types."""
+        return _loosened(self.pattern, dtype=None) if self.pattern else None
+
+
+def _loosened(bug: BugPredicate, **changes: None) -> BugPredicate:
+    return replace(bug, values={name: replace(value, **changes) for name, value in bug.values.items()})
 
 
 class _Joined:
@@ -82,6 +121,10 @@ class _Joined:
             self._parent[second] = root
             self._reason.setdefault(root, self._reason.get(second, reason))
 
+    def together(self, one: str, other: str) -> bool:
+        """Tell whether both are in one set."""
+        return self._root(one) == self._root(other)
+
     def groups(self) -> list[tuple[list[str], str]]:
         """Return the sets of two names and more, with their reasons."""
         found: dict[str, list[str]] = defaultdict(list)
@@ -95,11 +138,11 @@ class _Joined:
         return name
 
 
-def _keys(stored: Stored) -> Iterator[Hashable]:
+def _keys(one: _Triaged) -> Iterator[Hashable]:
     """Yield what findings of one cause have in common, for a finding without culprit passes."""
-    held = stored.finding.property
-    signature, model = held.signature, _model(stored)
-    if signature.culprits or model is None:
+    held, stored, model = one.stored.finding.property, one.stored, one.model
+    signature = held.signature
+    if one.culprits or model is None:
         return
     operators = [op for node in model.graph.nodes for op in (node.op, *inner_operators(node))]
     broken = _BROKEN.search(signature.text)
@@ -132,39 +175,13 @@ def _family(operators: Sequence[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _same_passes(one: Stored, other: Stored) -> bool:
-    """Tell whether two findings with culprits follow from one bug: equal passes and patterns, or more of both."""
-    if one.finding.property.target != other.finding.property.target:
+def _follows(cause: _Triaged, other: _Triaged) -> bool:
+    """Tell whether `other` needs the passes of `cause`, and perhaps more, and its program contains that one's pattern.
+
+    With further passes, the element types must be those of the pattern too: another type may be another bug.
+    """
+    pattern = cause.untyped_pattern if cause.culprits == other.culprits else cause.pattern
+    if not cause.culprits <= other.culprits or pattern is None or other.described is None:
         return False
-    if underlies(one, other) or underlies(other, one):
-        return True
-    guilty = set(one.finding.property.signature.culprits)
-    if not guilty or guilty != set(other.finding.property.signature.culprits):
-        return False
-    return _contains(one, other) or _contains(other, one)
-
-
-def _contains(one: Stored, other: Stored) -> bool:
-    """Tell whether the program of `one` contains the pattern of `other`, whatever the ranks, sizes and types."""
-    data, model = other.finding.facts.get("predicate"), _model(one)
-    if not data or model is None:
-        return False
-    bug = predicate_from(data)
-    values = {name: replace(value, rank=None, shape=None, dtype=None) for name, value in bug.values.items()}
-    try:
-        return replace(bug, values=values).matches(described(model))
-    except MiscompileError:
-        return False
-
-
-def _model(stored: Stored) -> Model | None:
-    if stored.finding.case.program.kind != "onnx":
-        return None
-    try:
-        return read(stored.finding.case.program.payload)
-    except MiscompileError:
-        return None
-
-
-def _size(stored: Stored) -> int:
-    return int(stored.finding.facts.get("nodes", 0)) or len(stored.finding.case.program.payload)
+    same = cause.stored.finding.property.target == other.stored.finding.property.target
+    return same and pattern.matches(other.described)
