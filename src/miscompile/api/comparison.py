@@ -1,10 +1,8 @@
 """The comparison rules alone: are two results of a program the same, but for what rounding explains?"""
 
-from collections.abc import Mapping, Sequence
-
-from miscompile.api.models import Arrays, OnnxModel, model_of, tensors_of
+from miscompile.api.models import Arrays, OnnxModel, feed_of, model_of, tensors_of
 from miscompile.base.errors import ModelError, UsageError
-from miscompile.core.case import Case, Feed, Port
+from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.environments.resolve import versions_of
@@ -12,7 +10,6 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.check import check
 from miscompile.graph.emit import to_program
-from miscompile.graph.specialise import bindings
 from miscompile.ops.analysis import exact_outputs
 from miscompile.oracles.compare import contradiction
 from miscompile.oracles.montecarlo import joined, noise_seed, noise_twins
@@ -53,7 +50,7 @@ def compare(
     model = model_of(program)
     check(model)
     bare = to_program(model)
-    feed = None if inputs is None and bare.inputs else _feed(inputs or (), bare.inputs)
+    feed = None if inputs is None and bare.inputs else feed_of(inputs or (), bare.inputs)
     exact = frozenset[str]()
     if feed is not None:
         exact = exact_outputs(model, {port.name: value for port, value in zip(bare.inputs, feed, strict=True)})
@@ -68,28 +65,6 @@ def compare(
     if feed is not None and differing(ports, want, got):
         noise = _noise(case, target, limit_seconds)
     return Comparison(judge_supplied(ports, want, got, noise))
-
-
-def _feed(given: Arrays, ports: Sequence[Port]) -> Feed:
-    """Return the inputs. Raises UsageError when one is missing or has another type than the model declares."""
-    found = tensors_of(given, ports, "inputs")
-    feed = tuple(value for value in found if value is not None)
-    if len(feed) < len(ports):
-        missing = [port.name for port, value in zip(ports, found, strict=True) if value is None]
-        raise UsageError(f"inputs: there is no array for '{missing[0]}'")
-    _require_fit(ports, feed)
-    return feed
-
-
-def _require_fit(ports: Sequence[Port], feed: Feed) -> None:
-    for port, value in zip(ports, feed, strict=True):
-        if value.dtype != port.dtype:
-            raise UsageError(f"inputs: '{port.name}' is an array of {value.dtype}, the model takes {port.dtype}")
-    shapes: Mapping[str, tuple[int, ...]] = {port.name: value.shape for port, value in zip(ports, feed, strict=True)}
-    try:
-        bindings([(port.name, port.shape) for port in ports], shapes)
-    except ModelError as error:
-        raise UsageError(f"inputs: {error}") from None
 
 
 def _noise(case: Case, target: str, limit_seconds: float) -> Outcome | str:

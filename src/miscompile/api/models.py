@@ -10,11 +10,12 @@ from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError, UsageError
-from miscompile.core.case import Port
+from miscompile.core.case import Feed, Port
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.graph.model import Model
 from miscompile.graph.read import load, read, without_negative_sizes
+from miscompile.graph.specialise import bindings
 
 if TYPE_CHECKING:
     import onnx
@@ -73,6 +74,28 @@ def tensors_of(given: Arrays, ports: Sequence[Port], what: str) -> list[Tensor |
         raise UsageError(f"{what}: {len(given)} arrays for {len(ports)} of the model")
     found: list[Tensor | None] = [_tensor(value, port) for value, port in zip(given, ports, strict=False)]
     return found + [None] * (len(ports) - len(found))
+
+
+def feed_of(given: Arrays, ports: Sequence[Port]) -> Feed:
+    """Return the inputs. Raises UsageError when one is missing or has another type than the model declares."""
+    found = tensors_of(given, ports, "inputs")
+    feed = tuple(value for value in found if value is not None)
+    if len(feed) < len(ports):
+        missing = [port.name for port, value in zip(ports, found, strict=True) if value is None]
+        raise UsageError(f"inputs: there is no array for '{missing[0]}'")
+    _require_fit(ports, feed)
+    return feed
+
+
+def _require_fit(ports: Sequence[Port], feed: Feed) -> None:
+    for port, value in zip(ports, feed, strict=True):
+        if value.dtype != port.dtype:
+            raise UsageError(f"inputs: '{port.name}' is an array of {value.dtype}, the model takes {port.dtype}")
+    shapes: Mapping[str, tuple[int, ...]] = {port.name: value.shape for port, value in zip(ports, feed, strict=True)}
+    try:
+        bindings([(port.name, port.shape) for port in ports], shapes)
+    except ModelError as error:
+        raise UsageError(f"inputs: {error}") from None
 
 
 def arrays_of(values: Mapping[str, Tensor]) -> dict[str, Array]:
