@@ -40,6 +40,7 @@ REDUCE_SECONDS = 120.0
 EXPLAIN_SECONDS = 20.0
 """Time limit of the reduction that an explanation begins with, as in a campaign."""
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedModel:
     """The smallest model that was found.
@@ -141,7 +142,7 @@ def reduce(
         single.reduce(subject.out, subject.identifier, REDUCE_SECONDS if time is None else time)
         return _reduced(folder.load(subject.out, subject.identifier))
     if shows is None:
-        raise UsageError("reduce a model: name a target that shows the bug, or give a function that tells whether it does")
+        raise UsageError("name a target that shows the bug, or give a function that tells whether a model does")
     if callable(shows):
         return _reduced_for(subject, shows, Budget(tries, _until(time)))
     how = ModelTests(_targets(shows), tests, seed, limit_seconds, inputs)

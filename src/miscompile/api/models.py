@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OnnxModel: TypeAlias = Union["onnx.ModelProto", bytes, str, "os.PathLike[str]"]
 """A model in memory, its serialised bytes, or the path of its file."""
 
-Arrays: TypeAlias = Union[Mapping[str, "ArrayLike"], Sequence["ArrayLike"]]
+Arrays: TypeAlias = Mapping[str, "ArrayLike"] | Sequence["ArrayLike"]
 """Inputs or outputs of a model: by name, or in the order of the model.
 
 Element types that numpy lacks (bfloat16, the 8-bit floats, 4-bit integers) are arrays of `ml_dtypes`.
@@ -33,7 +33,9 @@ Element types that numpy lacks (bfloat16, the 8-bit floats, 4-bit integers) are 
 
 def model_of(given: OnnxModel) -> Model:
     """Return the graph of a model. Raises ModelError, a UsageError, when it cannot be read."""
-    return load(given) if isinstance(given, str | os.PathLike) else read(without_negative_sizes(_bytes_of(given)))
+    if isinstance(given, str | os.PathLike):
+        return load(Path(given))
+    return read(without_negative_sizes(_bytes_of(given)))
 
 
 def file_of(given: OnnxModel, folder: Path) -> Path:

@@ -4,7 +4,7 @@ There is no refresh thread, because workers are forked while the table is shown;
 """
 
 import errno
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -14,11 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.core.arms import ArmYield, arms_rows
-from miscompile.core.events import Event, Found, Notice, Progress
+from miscompile.core.events import Event, Found, Progress
+from miscompile.reports.progress import ProgressLines, RecentRate, progress_line
 
 _REDRAW = 0.2
-_LINE_EVERY = 5.0
-_WINDOW = 10.0
 _CLASSES = 12
 _ARMS = 5
 
@@ -44,8 +43,9 @@ class LiveDisplay:
         self._limits = (seconds, tests)
         self._live: Live | None = None
         self._classes: Counter[str] = Counter()
-        self._shown_at = -_LINE_EVERY
-        self._recent: deque[tuple[float, int]] = deque()
+        self._shown_at = -_REDRAW
+        self._rate = RecentRate()
+        self._lines = ProgressLines(self._print_line, seconds, tests)
         self._last = Progress(0.0, {})
 
     def __enter__(self) -> "LiveDisplay":
@@ -66,48 +66,23 @@ class LiveDisplay:
             self._show(event)
 
     def _show(self, event: Event) -> None:
-        match event:
-            case Progress():
-                self._progress(event)
-            case Found(finding, fresh):
-                self._classes[str(finding.property.signature)] += 1
-                if fresh:
-                    nodes = finding.facts.get("nodes")
-                    again = finding.facts.get("regression")
-                    word = f"a regression of {again['fixed_in']}, " if again else ""
-                    size = f" ({nodes} node{'' if nodes == 1 else 's'})" if nodes else ""
-                    self._print_line(
-                        f"found {word}{finding.identifier}: {finding.property.signature}{size}: {finding.message}"
-                    )
-            case Notice(text):
-                self._print_line(text)
-
-    def _progress(self, progress: Progress) -> None:
-        self._last = progress
-        self._recent.append((progress.seconds, progress.counters.get("tests", 0)))
-        while len(self._recent) > 2 and self._recent[1][0] < progress.seconds - _WINDOW:
-            self._recent.popleft()
-        pause = _REDRAW if self._live else _LINE_EVERY
-        if progress.seconds - self._shown_at < pause:
-            return
-        self._shown_at = progress.seconds
-        if self._live:
-            self._live.update(self._picture(), refresh=True)
-        else:
-            self._print_line(progress_line(progress, self._rate(), sum(1 for _ in self._classes), self._limits))
-
-    def _rate(self) -> float:
-        first, last = self._recent[0], self._recent[-1]
-        if last[0] > first[0]:
-            return (last[1] - first[1]) / (last[0] - first[0])
-        return last[1] / last[0] if last[0] else 0.0
+        if isinstance(event, Found):
+            self._classes[str(event.finding.property.signature)] += 1
+        if self._live is None or not isinstance(event, Progress):
+            self._lines.on(event)
+        if isinstance(event, Progress):
+            self._last = event
+            self._rate.add(event)
+            if self._live is not None and event.seconds - self._shown_at >= _REDRAW:
+                self._shown_at = event.seconds
+                self._live.update(self._picture(), refresh=True)
 
     def _print_line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
     def _picture(self) -> Group:
-        rate = self._rate() if self._recent else 0.0
-        parts: list[Text | Table] = [Text(progress_line(self._last, rate, len(self._classes), self._limits))]
+        line = progress_line(self._last, self._rate.per_second, len(self._classes), self._limits)
+        parts: list[Text | Table] = [Text(line)]
         if self._classes:
             table = Table(box=None, pad_edge=False, header_style="bold")
             table.add_column("class", overflow="ellipsis", no_wrap=True)
@@ -120,34 +95,7 @@ class LiveDisplay:
         return Group(*parts)
 
 
-def progress_line(
-    progress: Progress, rate: float, classes: int, limits: tuple[float | None, int | None] = (None, None)
-) -> str:
-    """Return one line of figures; `rate` in tests a second, `classes` the number of signatures seen."""
-    counters, (seconds, tests) = progress.counters, limits
-    of_time = f"/{clock(seconds)}" if seconds else ""
-    of_tests = f"/{tests:,}" if tests else ""
-    return (
-        f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
-        f"{valid_share(counters):.0%} valid  {classes} findings  {counters.get('deaths', 0)} deaths"
-        f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
-    )
-
-
 def arms_line(arms: Mapping[str, ArmYield]) -> str:
     """Return one line with the shares and the new signatures of the arms that take most of the time."""
     rows = arms_rows(arms, _ARMS)
     return "time: " + ", ".join(f"{name} {share} ({new} new)" for name, share, _, new, *_ in rows)
-
-
-def valid_share(counters: Mapping[str, int]) -> float:
-    """Return the share of tests that the compiler accepted, 0 before the first."""
-    tests = counters.get("tests", 0)
-    return 1 - (counters.get("invalid", 0) + counters.get("unsupported", 0)) / tests if tests else 0.0
-
-
-def clock(seconds: float) -> str:
-    """Return seconds as `m:ss` or `h:mm:ss`."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -71,7 +71,8 @@ def environment_of(text: str) -> Environment | None:
     found = find(spec.environment_name, spec.version)
     if found is None:
         name = f"{spec.about.name}=={spec.version}"
-        raise MissingCompilerError(f"there is no environment for {name}; make it with `miscompile targets install {name}`")
+        advice = f"make it with `miscompile targets install {name}`"
+        raise MissingCompilerError(f"there is no environment for {name}; {advice}")
     return found
 
 

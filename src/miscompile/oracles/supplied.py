@@ -174,7 +174,8 @@ def _compared(
 def _gap(want: Tensor, got: Tensor) -> Array:
     """Return the differences; 1 where texts or complex numbers differ, because only their equality is judged."""
     if want.array.dtype.kind == "O":
-        return np.asarray([text_of(one) != text_of(other) for one, other in zip(want.array.flat, got.array.flat, strict=True)], np.float64).reshape(want.shape)
+        pairs = zip(want.array.flat, got.array.flat, strict=True)
+        return np.asarray([text_of(one) != text_of(other) for one, other in pairs], np.float64).reshape(want.shape)
     if want.array.dtype.kind == "c":
         same = (want.array == got.array) | (np.isnan(want.array) & np.isnan(got.array))
         return np.asarray(~same, np.float64)

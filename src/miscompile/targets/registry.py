@@ -240,7 +240,10 @@ def installed(distribution: str) -> str | None:
 
 
 def versions(face: About) -> dict[str, str]:
-    """Return the versions of a target's distributions beside this tool. Raises MissingCompilerError when one is missing."""
+    """Return the versions of a target's distributions beside this tool.
+
+    Raises MissingCompilerError when one is missing.
+    """
     found = {name: installed(name) for name in face.distributions}
     missing = [name for name, version in found.items() if version is None]
     if missing:

@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
+from miscompile.api.plans import check_out, default_out, validate
 from miscompile.base.errors import StoreError, UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import conduct, validate
+from miscompile.cli.campaigns import conduct
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
-from miscompile.cli.options import check_out, default_out, ready
+from miscompile.cli.options import ready
 from miscompile.engine.checks import CHECKS
 from miscompile.engine.plan import Plan
 from miscompile.findings.folder import place, writing

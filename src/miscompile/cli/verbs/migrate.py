@@ -10,10 +10,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from miscompile.api.plans import check_out, cpus, default_out, new_seed
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import conduct, cpus
-from miscompile.cli.options import check_out, default_out, new_seed, ready, tell
+from miscompile.cli.campaigns import conduct
+from miscompile.cli.options import ready, tell
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in

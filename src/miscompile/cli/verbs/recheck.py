@@ -8,10 +8,10 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from miscompile.cli.campaigns import cpus
+from miscompile.api.plans import cpus, default_out
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import default_out, json_option, ready, tell
+from miscompile.cli.options import json_option, ready, tell
 from miscompile.engine.recheck import ANSWERS, Recheck, entered, recheck, worst_first
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store

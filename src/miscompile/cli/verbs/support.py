@@ -7,9 +7,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from miscompile.api.plans import cpus
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import cpus
 from miscompile.cli.options import ready
 from miscompile.producers.slices.table import SupportTable, difference, load_table
 from miscompile.reports.tables import difference_view, table_view
