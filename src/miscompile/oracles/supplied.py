@@ -4,7 +4,7 @@ It is the judgement of builds (`judge`) for results whose origin is unknown: whi
 the effect of rounding is measured around the result of the program itself, run without noise beside the noisy runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -93,24 +93,29 @@ def judge_supplied(
     `noise` is the outcome of the case that `montecarlo.noisy` made of the program and that feed; a text is the reason
     why there is none.
     """
+    with np.errstate(all="ignore"):  # NaN and infinities are ordinary elements here
+        return tuple(_judged(ports, expected, actual, noise))
+
+
+def _judged(
+    ports: Sequence[Port], expected: Values, actual: Values, noise: Outcome | str
+) -> Iterator[OutputComparison]:
     found = {one.output: one for one in mismatches(ports, expected, actual)}
-    judged = []
     for place, port in enumerate(ports):
         want, got = expected.results[0][place], actual.results[0][place]
         mismatch = found.get(place)
         if want is None or got is None or (mismatch is not None and mismatch.kind != "wrong"):
             said = mismatch.detail if mismatch is not None else "missing on both sides"
-            judged.append(OutputComparison(port.name, "wrong" if mismatch else "undecided", "structure", said))
+            yield OutputComparison(port.name, "wrong" if mismatch else "undecided", "structure", said)
         elif mismatch is None:
-            judged.append(_equal(port, want))
+            yield _equal(port, want)
         elif port.exact:
-            judged.append(_exact(port, want, got))
+            yield _exact(port, want, got)
         elif isinstance(noise, Values):
-            judged.append(_weighed(port, want, got, [results[place] for results in noise.results[: 1 + ROUNDS]]))
+            yield _weighed(port, want, got, [results[place] for results in noise.results[: 1 + ROUNDS]])
         else:
             why = noise if isinstance(noise, str) else f"the noise run ended as {status_of(noise)}"
-            judged.append(_undecided(port, want, got, why))
-    return tuple(judged)
+            yield _undecided(port, want, got, why)
 
 
 def _equal(port: Port, want: Tensor) -> OutputComparison:
@@ -184,8 +189,7 @@ def _gap(want: Tensor, got: Tensor) -> Array:
 
 def _told(want: Tensor, got: Tensor, wrong: Array, gap: Array, bound: Array, ulps: Array) -> str:
     """Return a phrase on the wrong elements, with the one that lies furthest outside."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.where(wrong, gap / np.where(bound == 0, np.finfo(np.float64).tiny, bound), -1.0)
+    excess = np.where(wrong, gap / np.where(bound == 0, np.finfo(np.float64).tiny, bound), -1.0)
     place = np.unravel_index(int(np.argmax(excess)), want.shape)
     one, other = (value.array if value.dtype == "string" else value.numbers() for value in (want, got))
     text = f"{int(wrong.sum())} of {wrong.size} elements are wrong; at {[int(axis) for axis in place]} it is"
@@ -201,5 +205,5 @@ def _units(want: Tensor) -> Array:
     info = DTYPES[want.dtype]
     smallest = float(ml_dtypes.finfo(to_foreign(want).dtype).smallest_normal)
     size = np.abs(np.nan_to_num(want.numbers().astype(np.float64), nan=1.0, posinf=info.high, neginf=info.low))
-    units: Array = info.eps * 2.0 ** np.floor(np.log2(np.maximum(size, smallest)))
-    return units
+    _, exponent = np.frexp(np.maximum(size, smallest))
+    return np.asarray(np.ldexp(info.eps, exponent - 1))
