@@ -47,6 +47,7 @@ def compare(
     behaviour on these inputs, such as an integer division by zero. Raises UsageError for arrays
     that do not fit the model, and for an invalid model; MissingCompilerError when `target` is not installed.
     """
+    versions_of(target)  # raises when the compiler is not here
     model = model_of(program)
     check(model)
     bare = to_program(model)
@@ -69,7 +70,6 @@ def compare(
 
 def _noise(case: Case, target: str, limit_seconds: float) -> Outcome | str:
     """Return the outcome of the noisy runs on the target's unoptimised build, or the reason why there are none."""
-    versions_of(target)  # raises when the compiler is not here
     try:
         twins = noise_twins(case, noise_seed(case))
     except ModelError as error:

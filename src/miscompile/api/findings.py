@@ -1,5 +1,6 @@
 """A finding of a campaign, as the caller of the API sees it: its row, and its folder when more is asked."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from miscompile.core.case import Case
 from miscompile.core.tensor import Array
 from miscompile.findings import folder
 from miscompile.findings.folder import FindingStatus, Stored
-from miscompile.findings.store import Record, record_of
+from miscompile.findings.store import Record, Store, record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,17 @@ def finding_of(out: Path, record: Record) -> CampaignFinding:
     )  # fmt: skip
 
 
-def load_finding(out: Path, identifier: str) -> CampaignFinding:
+def load_finding(out: "str | os.PathLike[str]", identifier: str) -> CampaignFinding:
     """Return the finding called `identifier` in the folder `out`. Raises StoreError when there is none."""
-    return finding_of(out, record_of(folder.load(out, identifier)))
+    return finding_of(Path(out), one_record(Path(out), identifier))
+
+
+def one_record(out: Path, identifier: str) -> Record:
+    """Return a finding's row. Raises StoreError when `out` holds no campaign or no such finding, or it is damaged."""
+    with Store.open(out, create=False) as store:
+        stored = store.load(identifier)
+        rows = {record.identifier: record for record in store.findings()}
+    return rows.get(identifier) or record_of(stored)
 
 
 def onnx_of(case: Case) -> onnx.ModelProto:

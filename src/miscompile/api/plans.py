@@ -117,6 +117,8 @@ def _options(given: dict[str, Any], *, existing: bool) -> Plan:
     targets: tuple[str, ...] = given.pop("targets")
     preset: str | None = given.pop("preset")
     if preset is not None:
+        if preset not in PRESETS:
+            raise UsageError(f"there is no preset '{preset}'; there are: {', '.join(sorted(PRESETS))}")
         if given["producers"] and PRESETS[preset].producers:
             raise UsageError("--preset names its producers; leave --producer out")
         given["producers"] = PRESETS[preset].producers

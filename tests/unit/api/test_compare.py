@@ -109,9 +109,7 @@ def test_an_element_that_is_only_moved_must_have_its_bits(name: str, data: st.Da
 
 
 @QUICK
-@given(
-    place=st.tuples(st.integers(0, 3), st.integers(0, 2)), times=st.floats(1.01, 1e6), sign=st.sampled_from([-1, 1])
-)
+@given(place=st.tuples(st.integers(0, 3), st.integers(0, 2)), times=st.floats(1.01, 1e6), sign=st.sampled_from([-1, 1]))
 def test_an_element_beyond_what_rounding_explains_is_told(place: tuple[int, int], times: float, sign: int) -> None:
     allowed = compare([RIGHT * np.float32(1 + 2e-7)], [RIGHT], SUM, INPUTS)["y"].allowed
     actual = RIGHT.astype(np.float64)

@@ -8,25 +8,18 @@ from typing import Any
 import click
 from rich.console import Console
 
+from miscompile.api.findings import one_record
 from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
 from miscompile.cli.options import id_argument, json_option, out_argument, tell, whole_identifier
 from miscompile.findings.folder import load, place
-from miscompile.findings.store import Record, Store, record_of
+from miscompile.findings.store import Store
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import findings_table, record_json, summarise
 from miscompile.reports.writer import write_issue
 from miscompile.triage.clusters import clusters_of
-
-
-def one_record(out: Path, identifier: str) -> Record:
-    """Return a finding's row. Raises StoreError when OUT holds no campaign or no such finding, or it is damaged."""
-    with Store.open(out, create=False) as store:
-        stored = store.load(identifier)
-        rows = {record.identifier: record for record in store.findings()}
-    return rows.get(identifier) or record_of(stored)
 
 
 def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
