@@ -111,8 +111,8 @@ def fuzz(
     the number of lanes (default: one for each CPU). `checks`, `ops`, `dtypes`, `opset`, `nodes`, `producers`, `preset`
     and `seed_models` are the options of `miscompile fuzz` with these names, and restrict what is tested. `ledger` is
     the file of a ledger of known bugs. A single run that takes more than `limit_seconds` (default: 30) is a hang;
-    `limit_memory` is the memory of one worker in bytes. A target with a version, as in `onnxruntime==1.20.1`, runs in an
-    environment that is made for it if need be; `install` allows that for a compiler that is not here, too.
+    `limit_memory` is the memory of one worker in bytes. A target with a version, as in `onnxruntime==1.20.1`, runs in
+    an environment that is made for it if need be; `install` allows that for a compiler that is not here, too.
 
     `progress` gets a line of text for each finding and each notice, and every five seconds. An exception that it raises
     stops the campaign and is raised, as KeyboardInterrupt is; what was found until then is kept, and no process stays.
