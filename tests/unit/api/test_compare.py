@@ -134,9 +134,11 @@ def test_differences_within_the_bound_are_rounding(share: Array) -> None:
 def test_the_bound_follows_the_program() -> None:
     """The bound of a difference is that of its operands, and in float16 2**13 times that of float32."""
     bounds = {}
-    for name, dtype in (("float", np.float32), ("float16", np.float16)):
+    kinds: dict[str, Any] = {"float": np.float32, "float16": np.float16}
+    for name, dtype in kinds.items():
         model = model_of(f"{name}[3] a, {name}[3] b", "s = Add(a, b) y = Sub(s, a)", f"{name}[3] y")
-        a, b = np.array([1, 64, 512.25], dtype), np.array([0.7, 0.7, 0.7], dtype)
+        a: Array = np.array([1, 64, 512.25], dtype)
+        b: Array = np.array([0.7, 0.7, 0.7], dtype)
         right = (a + b) - a
         bounds[name] = compare([right * dtype(1.002)], [right], model, [a, b])["y"].allowed
     assert 512 * 16 * 2.0**-23 < bounds["float"][2] < 512 * 64 * 2.0**-23
@@ -280,7 +282,7 @@ def test_models_come_as_files_and_bytes(tmp_path: Any) -> None:
         with pytest.raises(ModelError):
             compare([RIGHT], [RIGHT], broken)
     with pytest.raises(UsageError, match="int is no ONNX model"):
-        compare([RIGHT], [RIGHT], 3)  # type: ignore[arg-type]
+        compare([RIGHT], [RIGHT], 3)
 
 
 def test_lists_of_numbers_get_the_types_of_the_model() -> None:
