@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 
 
 @click.command("rules", short_help="The rewrite rules of equivalent programs.")
@@ -62,7 +61,7 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
     return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
     table = plain_table("rule", "group", "class", "left", "right", numbers=("certificate", "applied"))
     for row in rows:
         table.add_row(
