@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from miscompile.cli.options import tell
+from miscompile.cli.verbosity import tell
 from miscompile.reports.site.live import SiteServer
 
 
