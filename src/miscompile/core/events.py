@@ -74,6 +74,12 @@ class Stage:
 StageListener = Callable[[Stage], None]
 """Receives how far long work is."""
 
+
+def unheard(stage: Stage) -> None:
+    """Discard how far long work is."""
+    del stage
+
+
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
