@@ -397,6 +397,8 @@ class _Coordinator:
                 self.division.new_signature(arm)
 
     def _settle(self, answers: list[TriageAnswer]) -> None:
+        for step in self.triage.steps():
+            _tell(self.listeners, Notice(str(step), detail=True))
         for answer in answers:
             self._count({"triage_us": answer.cpu_us})
             if answer.problem:
