@@ -72,7 +72,7 @@ def test_a_finding_tells_its_phases_and_sizes(tmp_path: Path) -> None:
         queue.close()
     assert {step.identifier for step in steps} == {identifier}
     assert [step.phase for step in steps][:4] == ["repeating", "bisecting", "reducing", "bisecting"]
-    assert str(next(step for step in steps if step.phase == "confirming")) == f"{identifier}: confirming (5 -> 1 node)"
+    assert str(next(step for step in steps if step.phase == "confirming")) == f"{identifier}: confirming, 5 -> 1 node"
 
 
 def settings(out: Path, target: str = TARGET) -> TriageSettings:

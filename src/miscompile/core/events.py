@@ -59,28 +59,30 @@ class Suspected:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Phase:
     """How far another phase than the tests is: `done` of `total` steps, 0 where nobody knows how many there are.
 
-    `left` are the seconds after which it ends at the latest, None where nothing limits it.
+    `left` are the seconds after which it ends at the latest, None where nothing limits it. `now` is the step that it is
+    at. Values with the same `what` are of one phase.
     """
 
     what: str
     done: int = 0
     total: int = 0
     left: float | None = None
+    now: str = ""
 
 
-StageListener = Callable[[Stage], None]
+PhaseReporter = Callable[[Phase], None]
 """Receives how far long work is."""
 
 
-def unheard(stage: Stage) -> None:
+def unheard(phase: Phase) -> None:
     """Discard how far long work is."""
-    del stage
+    del phase
 
 
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
-Event: TypeAlias = Progress | Found | Notice | Started | Suspected | Stage
+Event: TypeAlias = Progress | Found | Notice | Started | Suspected | Phase

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from miscompile.base.wording import counted
-from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Stage, Suspected
+from miscompile.core.events import UNDECIDED, Event, Found, Notice, Phase, Progress, Suspected
 from miscompile.core.examination import Examination, examine_all
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
@@ -163,8 +163,9 @@ class MigrationSession:
                     if other is not None and store.add_pending(other):
                         waiting[other.finding.identifier] = others
                         queue.submit(other.finding.identifier)
-                total, what = max(total, queue.open), f"confirming findings; {queue.doing}".removesuffix("; ")
-                self._tell(Stage(what, total - queue.open, total, until - time.monotonic()))
+                total = max(total, queue.open)
+                done, rest = total - queue.open, until - time.monotonic()
+                self._tell(Phase("confirming findings", done, total, rest, queue.doing))
                 time.sleep(_TURN)
             if queue.open:
                 left = counted(queue.open, "finding")

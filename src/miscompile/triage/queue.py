@@ -59,7 +59,8 @@ class TriageStep:
 
     def __str__(self) -> str:
         """Print it for people."""
-        size = f" ({self.nodes_before} -> {counted(self.nodes, 'node')})" if self.nodes and self.nodes_before else ""
+        before = f"{self.nodes_before} -> " if self.nodes != self.nodes_before else ""
+        size = f", {before}{counted(self.nodes, 'node')}" if self.nodes and self.nodes_before else ""
         return f"{self.identifier}: {self.phase}{size}"
 
 
