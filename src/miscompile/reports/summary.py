@@ -192,7 +192,7 @@ def cluster_lines(summary: Summary) -> list[Text]:
 
 LEGEND: Mapping[str, str] = {
     "confirmed": "repeated in fresh processes, reduced, and its passes found",
-    "pending": "seen, but not examined yet; `miscompile reduce OUT ID` or `fuzz --resume` does that",
+    "pending": "seen, not examined yet; `miscompile reduce OUT ID` does that",
     "unconfirmed": "did not repeat; kept, but not counted",
     "known": "a bug that known.toml or the ledger lists",
     "fixed": "of an older release; the ledger has it as fixed in the one under test",
