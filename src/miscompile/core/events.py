@@ -59,7 +59,7 @@ class Suspected:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class WorkPhase:
     """How far another phase than the tests is: `done` of `total` steps, 0 where nobody knows how many there are.
 
     `left` are the seconds after which it ends at the latest, None where nothing limits it. `now` is the step that it is
@@ -73,16 +73,16 @@ class Phase:
     now: str = ""
 
 
-PhaseReporter = Callable[[Phase], None]
+StageListener = Callable[[WorkPhase], None]
 """Receives how far long work is."""
 
 
-def unheard(phase: Phase) -> None:
+def unheard(stage: WorkPhase) -> None:
     """Discard how far long work is."""
-    del phase
+    del stage
 
 
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
-Event: TypeAlias = Progress | Found | Notice | Started | Suspected | Phase
+Event: TypeAlias = Progress | Found | Notice | Started | Suspected | WorkPhase

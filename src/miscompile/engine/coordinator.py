@@ -14,7 +14,7 @@ from typing import Any
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.base.wording import counted
 from miscompile.core.activity import PassActivity
-from miscompile.core.events import Event, Found, Notice, Phase, PhaseReporter, Progress, Started, Suspected, unheard
+from miscompile.core.events import Event, Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase, unheard
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
@@ -90,7 +90,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        _tell(listeners, Phase(f"reading {Path(plan.model).name}"))
+        _tell(listeners, WorkPhase(f"reading {Path(plan.model).name}"))
         _tell(listeners, Notice(f"reading {Path(plan.model).name}", detail=True))
         Around(Path(plan.model), most_bytes=most_bytes(plan))  # raises for a broken model before anything is written
     left = None if plan.seconds is None else (1 - _LEAST_TESTING) * plan.seconds - (time.monotonic() - begun)
@@ -146,11 +146,11 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def probe_support(plan: Plan, target: str, on_phase: PhaseReporter = unheard) -> Support:
+def probe_support(plan: Plan, target: str, on_stage: StageListener = unheard) -> Support:
     """Return the support table of one of the plan's targets, probing it (a phase) if it is not cached."""
 
     def watch(done: int, total: int) -> None:
-        on_phase(Phase(f"asking {target} which operators and types it takes, once per version", done, total))
+        on_stage(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
@@ -334,7 +334,7 @@ class _Coordinator:
             self._settle(self.triage.collect())
             total = max(total, self.triage.open)
             done, rest = total - self.triage.open, until - time.monotonic()
-            _tell(self.listeners, Phase("reducing findings", done, total, rest, self.triage.doing))
+            _tell(self.listeners, WorkPhase("reducing findings", done, total, rest, self.triage.doing))
             self._save_now_and_then()
             time.sleep(_TURN)
         if self.triage.open:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from miscompile.base.wording import counted
-from miscompile.core.events import UNDECIDED, Event, Found, Notice, Phase, Progress, Suspected
+from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Suspected, WorkPhase
 from miscompile.core.examination import Examination, examine_all
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
@@ -165,7 +165,7 @@ class MigrationSession:
                         queue.submit(other.finding.identifier)
                 total = max(total, queue.open)
                 done, rest = total - queue.open, until - time.monotonic()
-                self._tell(Phase("confirming findings", done, total, rest, queue.doing))
+                self._tell(WorkPhase("confirming findings", done, total, rest, queue.doing))
                 time.sleep(_TURN)
             if queue.open:
                 left = counted(queue.open, "finding")

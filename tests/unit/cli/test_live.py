@@ -9,7 +9,7 @@ from rich.console import Console
 from miscompile.cli.live import LiveDisplay, clock, progress_line, valid_share
 from miscompile.cli.verbosity import Verbosity
 from miscompile.core.case import Case, Program
-from miscompile.core.events import Found, Notice, Phase, Progress
+from miscompile.core.events import Found, Notice, Progress, WorkPhase
 from miscompile.core.finding import Finding, Property, Signature
 
 CASE = Case(Program("onnx", b"", (), ()), ())
@@ -83,7 +83,7 @@ def staged(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, level: Verbosity 
     console = Console(file=sink, force_terminal=terminal, width=80, color_system=None)
     with LiveDisplay(console, level=level) as live:
         for done in range(8):
-            live.on(Phase("probing", done * 10, 100))
+            live.on(WorkPhase("probing", done * 10, 100))
     return sink.getvalue()
 
 
@@ -107,15 +107,15 @@ def test_the_step_of_a_phase_changes_within_it(monkeypatch: pytest.MonkeyPatch) 
     sink = io.StringIO()
     with LiveDisplay(Console(file=sink, width=80)) as live:
         for done in range(6):
-            live.on(Phase("programs watched", done, now=f"step {done}"))
+            live.on(WorkPhase("programs watched", done, now=f"step {done}"))
     assert sink.getvalue().splitlines()[0] == "programs watched: 1 (step 1)"
 
 
 def test_a_short_phase_is_not_told() -> None:
     sink = io.StringIO()
     with LiveDisplay(Console(file=sink, width=80)) as live:
-        live.on(Phase("probing", 1, 2))
-        live.on(Phase("probing", 2, 2))
+        live.on(WorkPhase("probing", 1, 2))
+        live.on(WorkPhase("probing", 2, 2))
     assert sink.getvalue() == ""
 
 
@@ -123,11 +123,11 @@ def test_a_phase_that_ends_at_a_time_says_when() -> None:
     sink = io.StringIO()
     with LiveDisplay(Console(file=sink, force_terminal=True, width=80, color_system=None)) as live:
         live.on(Progress(1.0, {"tests": 1}))
-        live.on(Phase("reducing findings", 0, 3, 61.0))
-        live.on(Phase("reducing findings", 0, 3, 61.0))
+        live.on(WorkPhase("reducing findings", 0, 3, 61.0))
+        live.on(WorkPhase("reducing findings", 0, 3, 61.0))
         monotonic = time.monotonic()
         while time.monotonic() < monotonic + 0.25:
-            live.on(Phase("reducing findings", 0, 3, 61.0))
+            live.on(WorkPhase("reducing findings", 0, 3, 61.0))
     assert "reducing findings: 0 of 3, at most 1:01 left" in sink.getvalue()
 
 

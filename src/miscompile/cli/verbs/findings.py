@@ -12,7 +12,7 @@ from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, phases, progress, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, progress, stages, whole_identifier
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
@@ -156,8 +156,8 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     before = one_record(out, identifier)
     from miscompile.engine import single
 
-    with phases(as_json=as_json) as on_phase:
-        stored = single.reduce(out, identifier, seconds, on_phase)
+    with stages(as_json=as_json) as on_stage:
+        stored = single.reduce(out, identifier, seconds, on_stage)
     if stored is None:
         told = f"{identifier} is the bug of another finding, which now counts it"
         click.echo(json.dumps({"id": identifier, "status": "duplicate"}) if as_json else told)
@@ -208,8 +208,8 @@ def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool
     from miscompile.engine import single
 
     if not releases:
-        with phases(as_json=as_json) as on_phase:
-            guilty = single.bisect(out, identifier, on_phase)
+        with stages(as_json=as_json) as on_stage:
+            guilty = single.bisect(out, identifier, on_stage)
         show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
     found = single.releases(out, identifier, keep, progress(as_json=as_json)).as_json()

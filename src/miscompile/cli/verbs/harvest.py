@@ -16,7 +16,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.harvesting import KINDS, harvest_library
-from miscompile.cli.options import phases, progress, ready
+from miscompile.cli.options import progress, ready, stages
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
 from miscompile.instances.instance import LIBRARIES
@@ -209,8 +209,8 @@ def _mine(
     stopped = False
     try:
         for target in targets:
-            with phases(as_json=as_json) as on_phase:
-                support = probe_support(Plan(target), target, on_phase)
+            with stages(as_json=as_json) as on_stage:
+                support = probe_support(Plan(target), target, on_stage)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
             models = None if path is None else of_models(path, seed, on_progress)
             cases = _cases(given["instances"])
