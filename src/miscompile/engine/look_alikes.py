@@ -1,7 +1,7 @@
 """The share of a campaign's CPU time that goes into bugs that it knows already.
 
-A violation with the signature of a known bug may be another bug, and only triage can tell. Most turn out to be the known
-one. Without a limit such triages take a growing part of a long campaign, because more bugs are known every hour.
+A violation with the signature of a known bug may be another bug, and only triage can tell. Most turn out to be the
+known one. Without a limit such triages take a growing part of a long campaign, because more bugs are known every hour.
 """
 
 from collections.abc import Mapping

@@ -16,5 +16,6 @@ ABOUT = About(
     max_ir_version=14,
     passes=PASSES,
     extra="litert",
+    quick=True,
     switches="the delegate, its merging of nodes, and the sharing of memory are options; they are not observed",
 )
