@@ -162,13 +162,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --corpus silero-vad     slices of the real models in that package
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
-      miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
       miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs
       miscompile fuzz tvm --preset oatest --patterns relax-patterns
                                                           and patterns of Relax, in Relax programs
       miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
-      miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
       miscompile fuzz openvino --out nightly --join       a further campaign in one folder, at the same time
       miscompile fuzz onnxruntime --time 3d --ray auto    on all machines of a Ray cluster
