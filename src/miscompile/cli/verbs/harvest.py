@@ -102,20 +102,15 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     tvm. `models` takes a folder of models whose names name passes. Every TARGET compiles each model, to observe which
     passes it triggers. tvm takes a checkout and keeps Relax modules: then OUT is a folder, and --on has no meaning.
     `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
-    onnx's node cases and generated programs.
-    `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
-    parameters, for `miscompile migrate`.
+    onnx's node cases and generated programs. `onnx`, `torch` and `keras` are libraries: the operators that their own
+    tests call, or the tests at PATH, with all parameters, for `miscompile migrate`.
 
-    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far;
-    a second Ctrl-C ends that too.
+    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far.
 
     \b
     More examples:
       miscompile harvest onnxscript onnxscript/onnxscript/rewriter --out rules.patterns
-      miscompile harvest onnxruntime tests/test_fusions.py --out mine.patterns --on onnxruntime --on openvino
-      miscompile harvest models my-models --out mine.patterns --json
       miscompile harvest tvm ~/tvm --out relax-patterns
-      miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
       miscompile harvest programs my-model.onnx --on openvino --out mined.patterns
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
