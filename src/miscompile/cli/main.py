@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "This command": {
         "help": "Explain a verb.",
+        "completion": "Print the script that completes verbs and options in a shell.",
     },
 }
 """The verbs with a line each, by heading. Every verb is `miscompile.cli.verbs.<verb>:command`, or
@@ -79,6 +80,10 @@ class VerbGroup(VerbSet):
         """Return the verb called `cmd_name`, None when there is none."""
         if cmd_name not in VERBS:
             return None
+        if ctx.resilient_parsing:  # a shell asks for completions
+            from miscompile.cli.completion import light_command
+
+            return light_command(cmd_name, VERBS[cmd_name])
         module, name = ("findings", cmd_name) if cmd_name in _STORED else (cmd_name, "command")
         command = getattr(import_module(f"miscompile.cli.verbs.{module}"), name)
         assert isinstance(command, click.Command)

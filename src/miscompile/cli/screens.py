@@ -60,18 +60,27 @@ class Verb(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usual options with the first sentence of each, or all options under their headings."""
-        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option) and not param.hidden)
-        listed = [option for option in options if option is not _HELP_ALL]
         if self.usual is not None and not everything(ctx):
-            by_name = {name: option for option in listed for name in option.opts}
+            by_name = {name: option for option in self._listed(ctx) for name in option.opts}
             _write("Options", [_brief(by_name[name], ctx) for name in self.usual], formatter)
             return
-        rest = list(listed)
+        for title, records in self.headed(ctx):
+            _write(title, records, formatter)
+
+    def headed(self, ctx: click.Context) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return names and text of all options, by heading."""
+        rest = self._listed(ctx)
+        found = []
         for title, names in self.sections.items():
-            members = [option for name in names for option in listed if name in option.opts]
+            members = [option for name in names for option in rest if name in option.opts]
             rest = [option for option in rest if option not in members]
-            _write(title, [_record(option, ctx) for option in members], formatter)
-        _write("Other options" if self.sections else "Options", [_record(option, ctx) for option in rest], formatter)
+            found.append((title, [_record(option, ctx) for option in members]))
+        found.append(("Other options" if found else "Options", [_record(option, ctx) for option in rest]))
+        return [(title, records) for title, records in found if records]
+
+    def _listed(self, ctx: click.Context) -> list[click.Option]:
+        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option) and not param.hidden)
+        return [option for option in options if option is not _HELP_ALL]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Name the long screen on the short one."""
