@@ -240,7 +240,7 @@ def test_help_teaches_with_an_example(verb: str) -> None:
 
 
 def test_help_lists_every_verb_with_a_line() -> None:
-    result = call("--help")
+    result = call("--help-all")
     assert result.exit_code == 0
     for verb in VERBS:
         assert f"  {verb} " in result.stdout

@@ -13,6 +13,7 @@ from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
 from miscompile.cli.options import id_argument, json_option, out_argument, tell, whole_identifier
+from miscompile.cli.screens import Verb
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
@@ -39,7 +40,7 @@ def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
         Console().print(findings_table([record]))
 
 
-@click.command("findings", short_help="What a campaign found.")
+@click.command("findings", cls=Verb)
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table or text.")
@@ -50,7 +51,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     Examples:
       miscompile findings miscompile-out
       miscompile findings miscompile-out wrong-0a1b2c3d4e > issue.md
-      miscompile findings miscompile-out wrong-0a       the beginning of an ID suffices
+      miscompile findings miscompile-out wrong-0a    its beginning suffices
 
     Exit code 1 when there are findings, 0 when there are none, 4 when nothing was tested; with ID, 0.
     """
@@ -70,7 +71,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     return 0
 
 
-@click.command("report", short_help="Write reports of a campaign, or the site of several.")
+@click.command("report", cls=Verb)
 @click.argument("words", nargs=-1, required=True, metavar="OUT... [NAME]...")
 @click.option("--out", "folder", type=click.Path(path_type=Path), metavar="DIR",
               help="Write the site of all campaigns OUT into this folder.")  # fmt: skip
@@ -130,7 +131,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
     return 0
 
 
-@click.command("reduce", short_help="Make a finding smaller.")
+@click.command("reduce", cls=Verb)
 @out_argument
 @id_argument
 @click.option("--time", "seconds", default="2m", show_default=True, metavar="TIME", callback=values.duration,
@@ -153,7 +154,7 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     return 0
 
 
-@click.command("bisect", short_help="Find the passes, or the release, that are to blame.")
+@click.command("bisect", cls=Verb)
 @out_argument
 @id_argument
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
@@ -206,7 +207,7 @@ def _before(found: Mapping[str, Any]) -> str:
     return "no older release can run its script"
 
 
-@click.command("repro", short_help="Run a finding's standalone script.")
+@click.command("repro", cls=Verb)
 @out_argument
 @id_argument
 @click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
@@ -264,7 +265,7 @@ def _target_of_script(out: Path, identifier: str) -> str:
     return stored.finding.property.target
 
 
-@click.command("replay", short_help="Run a finding's case through the tool again.")
+@click.command("replay", cls=Verb)
 @out_argument
 @id_argument
 @json_option

@@ -11,6 +11,7 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.options import ready
+from miscompile.cli.screens import Verb
 from miscompile.reports.tables import plain_table
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _SHOWN = 3
 """Largest number of other passes in a row."""
 
 
-@click.command("passes", short_help="Which passes are triggered, and together with which others.")
+@click.command("passes", cls=Verb)
 @click.argument("target", required=False, metavar="[TARGET]")
 @click.option(
     "--out",
@@ -40,14 +41,17 @@ _SHOWN = 3
 def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List the passes of TARGET: their patterns, the programs that they changed, and which passes fired together.
 
+    \b
+    Examples:
+      miscompile passes onnxruntime
+      miscompile passes tvm --time 5m --json
+    \f
     Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `triggered` is the
     share of the programs with a pattern of a pass that the pass did change. Ctrl-C ends the measurement and shows the
     counts so far.
 
     \b
-    Examples:
-      miscompile passes onnxruntime
-      miscompile passes tvm --time 5m --json
+    Another example:
       miscompile passes --out miscompile-out      the counts of a campaign with --preset oatest
     """
     out: Path | None = given.pop("out")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import json_option, out_argument, tell, whole_identifier
+from miscompile.cli.screens import Verb
 from miscompile.findings.folder import Stored, place
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, of_all_releases
@@ -19,7 +20,7 @@ from miscompile.triage.clusters import clusters_of
 from miscompile.triage.ready import Readiness
 
 
-@click.command("ready", short_help="Which findings can be filed, and what the others lack.")
+@click.command("ready", cls=Verb)
 @out_argument
 @click.argument("identifiers", nargs=-1, metavar="[ID]...", callback=whole_identifier)
 @ledger_option
