@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
@@ -17,6 +16,7 @@ from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.triage.clusters import CauseCluster, clusters_of
 
 COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches_judged_benign")
@@ -146,14 +146,9 @@ _STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow"}
 """Colours of the statuses that are announced."""
 
 
-def findings_table(records: Iterable[Record]) -> Table:
+def findings_table(records: Iterable[Record]) -> PlainTable:
     """Return the table of findings for a terminal; the kind begins each identifier."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("finding", "status"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("culprit passes, or message", overflow="fold", ratio=1)
-    for name in ("nodes", "seen"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table("finding", "status", "culprit passes, or message", numbers=("nodes", "seen"))
     for record in records:
         table.add_row(
             record.identifier,
@@ -165,12 +160,9 @@ def findings_table(records: Iterable[Record]) -> Table:
     return table
 
 
-def arms_table(arms: Mapping[str, ArmYield]) -> Table:
+def arms_table(arms: Mapping[str, ArmYield]) -> PlainTable:
     """Return the table of the arms that took most of the time."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("arm", no_wrap=True)
-    for name in ("share", "tests", "new", "confirmed", "pairs"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table("arm", numbers=("share", "tests", "new", "confirmed", "pairs"))
     for row in arms_rows(arms, _ARMS):
         table.add_row(*row)
     return table
@@ -198,7 +190,7 @@ def summary_view(summary: Summary, out: Path) -> Group:
         f"{share:.0%} taken by the compiler, {summary.deaths} deaths, {summary.timeouts} timeouts, "
         f"{summary.mismatches_judged_benign} differences judged benign"
     )
-    parts: list[Text | Table] = [Text(line)]
+    parts: list[Text | PlainTable] = [Text(line)]
     if defects := summary.counters.get(DEFECTS):
         parts.append(Text(f"{defects} runs failed in this tool's own adapter; {out / 'lanes.log'} says where"))
     if summary.arms:

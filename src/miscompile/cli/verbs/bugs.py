@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
@@ -19,6 +18,7 @@ from miscompile.cli.screens import VerbSet
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import STATES, BugState, LedgerEntry, utc_now
 from miscompile.findings.ledger_file import read_ledger, write_ledger
+from miscompile.reports.tables import PlainTable, plain_table
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -209,13 +209,8 @@ def _state(entry: LedgerEntry) -> str:
     return f"{entry.state} {told}".strip() + again
 
 
-def _table(entries: list[LedgerEntry]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("state", no_wrap=True)
-    table.add_column("finding", no_wrap=True)
-    table.add_column("signature, link", overflow="fold", ratio=1)
-    table.add_column("releases", no_wrap=True)
-    table.add_column("seen", justify="right", no_wrap=True)
+def _table(entries: list[LedgerEntry]) -> PlainTable:
+    table = plain_table("state", "finding", "signature, link", "releases", numbers=("seen",))
     for entry in entries:
         ends = dict.fromkeys(filter(None, (entry.first_release, entry.last_release)))
         table.add_row(

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.cli.options import json_option, progress
 from miscompile.cli.screens import VerbSet
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.entry import CorpusModel
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 
 _SHOWN = 4
 
@@ -80,7 +79,7 @@ def _show(models: Sequence[CorpusModel], *, as_json: bool) -> None:
     )
 
 
-def _table(models: Sequence[CorpusModel]) -> Table:
+def _table(models: Sequence[CorpusModel]) -> PlainTable:
     shown = plain_table("model", "from", "operators", "not used", numbers=("opset", "nodes", "slices", "check"))
     for one in models:
         first = [f"{op} {count}" for op, count in list(one.operators.items())[:_SHOWN]]

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
@@ -21,6 +20,7 @@ from miscompile.instances.archive import library_in
 from miscompile.instances.instance import LIBRARIES
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
+from miscompile.reports.tables import plain_table
 from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
 
@@ -239,10 +239,8 @@ _STATUSES = ("pass", "unsupported", "finding", "memory")
 
 
 def _print(rows: Sequence[Totals]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("front end", no_wrap=True)
-    for name in ("operators", "run", "pass", "unsupported", "wrong", "errors", "deaths", "functions", "dropped"):
-        table.add_column(name, justify="right")
+    names = ("operators", "run", "pass", "unsupported", "wrong", "errors", "deaths", "functions", "dropped")
+    table = plain_table("front end", numbers=names)
     for row in rows:
         run = sum(row.statuses.get(name, 0) for name in _STATUSES)
         wrong = sum(row.kinds.get(name, 0) for name in ("wrong", "missing", "shape", "dtype"))

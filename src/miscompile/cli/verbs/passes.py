@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.options import ready
 from miscompile.cli.screens import Verb
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
@@ -84,13 +83,12 @@ def _ignore(done: int) -> None:
     """Discard the progress, because only JSON is wanted."""
 
 
-def _table(found: "PassTable") -> Table:
+def _table(found: "PassTable") -> PlainTable:
     title = f"{found.target}: {found.programs:,} programs watched"
-    table = plain_table("pass", numbers=("patterns", "fired", "triggered"), title=title)
-    table.add_column("combined with", overflow="fold")
+    table = plain_table("pass", "combined with", numbers=("patterns", "fired", "triggered"), title=title)
     for row in found.rows:
         triggered = f"{row.woken / row.tried:.0%}" if row.tried else "-"
         others = ", ".join(list(row.combined)[:_SHOWN])
         company = f"{len(row.combined)}: {others}" if row.combined else row.reason
-        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", triggered, company)
+        table.add_row(row.name, company, str(row.patterns or "-"), f"{row.fired:,}", triggered)
     return table

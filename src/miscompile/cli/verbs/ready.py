@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import json_option, out_argument, tell, whole_identifier
@@ -15,6 +14,7 @@ from miscompile.findings.folder import Stored, place
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, of_all_releases
 from miscompile.findings.store import Store
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.reports.wording import title_of
 from miscompile.triage.clusters import clusters_of
 from miscompile.triage.ready import Readiness
@@ -95,11 +95,8 @@ def _keep(out: Path, answers: list[tuple[Stored, Readiness]]) -> None:
             store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
 
 
-def _table(answers: list[tuple[Stored, Readiness]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("finding", no_wrap=True)
-    table.add_column("title")
-    table.add_column("lacks")
+def _table(answers: list[tuple[Stored, Readiness]]) -> PlainTable:
+    table = plain_table("finding", "title", "lacks")
     for stored, said in answers:
         table.add_row(stored.finding.identifier, title_of(stored), "\n".join(said.missing) or "nothing: ready to file")
     return table

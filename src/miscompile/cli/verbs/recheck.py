@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.cli.campaigns import cpus
@@ -16,6 +15,7 @@ from miscompile.cli.screens import Verb
 from miscompile.engine.recheck import ANSWERS, Recheck, entered, recheck, worst_first
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
+from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import parse_target
 
 _STYLES = {"still there": "red", "changed": "yellow", "fixed": "green"}
@@ -70,10 +70,7 @@ def command(
 
 
 def _view(found: Recheck) -> Group:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("finding", "answer"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("signature, and reason", overflow="fold", ratio=1)
+    table = plain_table("finding", "answer", "signature, and reason")
     for one in worst_first(found.answers):
         told = f"{one.answer}, a regression" if one.regression else one.answer
         about = f"{one.signature}: {one.reason}" if one.reason else one.signature
