@@ -10,6 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -208,7 +209,7 @@ _OPERATORS = (_of_condition, _of_number, _of_call, _of_tuple)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A node with the field of its parent in which it stands (`index`: its place in a list, None: alone)."""
 
     parent: ast.AST
@@ -224,19 +225,41 @@ class _Place:
             getattr(self.parent, self.field)[self.index] = changed
 
 
-def _places(root: ast.AST) -> Iterator[_Place]:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A mutant with the place of its change in the syntax tree of the module, and what is put there.
+
+    `statement` is the innermost statement of a function around it (None: the change is in a table of the module);
+    `in_test` tells whether it is within the test of that `if`.
+    """
+
+    mutant: Mutant
+    place: Place
+    changed: ast.AST
+    statement: ast.stmt | None
+    in_test: bool
+
+
+_Walked = tuple[Place, ast.stmt | None, bool]
+
+_SKIPPED = ("annotation", "returns", "decorator_list", "type_ignores", "args")
+"""Fields without anything to change: types, and the parameters of functions."""
+
+
+def _places(root: ast.AST, statement: ast.stmt | None, in_test: bool) -> Iterator[_Walked]:
     """Yield every node under `root` in order, without annotations, docstrings and what asks for planted bugs."""
     for field, value in ast.iter_fields(root):
-        if field in ("annotation", "returns", "decorator_list", "type_ignores", "args") and not isinstance(
-            root, ast.Call
-        ):
+        if field in _SKIPPED and not isinstance(root, ast.Call):
             continue
         for index, node in enumerate(value) if isinstance(value, list) else ((None, value),):
             if not isinstance(node, ast.AST) or _is_about_bugs(node):
                 continue
-            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-                yield _Place(root, field, index, node)
-                yield from _places(node)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                continue
+            inner = node if isinstance(node, ast.stmt) else statement
+            tested = not isinstance(node, ast.stmt) and (in_test or (isinstance(root, ast.If) and field == "test"))
+            yield Place(root, field, index, node), inner, tested
+            yield from _places(node, inner, tested)
 
 
 def _is_about_bugs(node: ast.AST) -> bool:
@@ -245,72 +268,69 @@ def _is_about_bugs(node: ast.AST) -> bool:
     )
 
 
-def _changes(place: _Place) -> Iterator[Change]:
+def _changes(place: Place) -> Iterator[Change]:
     node = place.node
     if isinstance(node, ast.stmt):
         yield from _of_statement(node)
-    elif isinstance(node, ast.Slice) or (isinstance(node, ast.expr) and not isinstance(place.parent, ast.Return)):
-        for operator in _OPERATORS:
-            yield from operator(node)
-    elif isinstance(node, ast.expr) and not isinstance(node, ast.Constant):  # whether a pass reports its change
-        for operator in _OPERATORS:
+    elif isinstance(node, ast.expr) and not (isinstance(place.parent, ast.Return) and isinstance(node, ast.Constant)):
+        for operator in _OPERATORS:  # a constant that a pass returns only reports whether it changed something
             yield from operator(node)
 
 
 @cache
-def _source(module: str) -> str:
+def source_of(module: str) -> str:
+    """Return the source of a module in `MUTATED`."""
     found = find_spec(f"{_TOY}.{module}")
     assert found is not None and found.origin is not None
     return Path(found.origin).read_text("utf-8")
 
 
-def _sites(tree: ast.Module) -> Iterator[tuple[str, _Place, str, ast.AST]]:
-    """Yield every change of a module with the name of the function, or of the table, that it is in."""
+def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the functions and tables of a module with their names."""
     for part in tree.body:
         if isinstance(part, ast.FunctionDef):
-            name = part.name
-        elif isinstance(part, ast.Assign | ast.AnnAssign) and not isinstance(part, ast.Import):
+            yield part.name, part
+        elif isinstance(part, ast.Assign | ast.AnnAssign):
             target = part.targets[0] if isinstance(part, ast.Assign) else part.target
-            name = target.id if isinstance(target, ast.Name) else ""
-        else:
-            continue
-        if name and not name.endswith(("Sweep", "Rule")):
-            for place in _places(part):
-                for operator, changed in _changes(place):
-                    yield name, place, operator, changed
+            if isinstance(target, ast.Name) and not target.id.endswith(("Sweep", "Rule")):
+                yield target.id, part
 
 
-def _of_module(module: str) -> Iterator[tuple[Mutant, _Place, ast.AST, ast.Module]]:
-    tree = ast.parse(_source(module))
+def sites_of(module: str, tree: ast.Module) -> Iterator[Site]:
+    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree."""
     counts: dict[tuple[str, str], int] = {}
-    for function, place, operator, changed in _sites(tree):
-        number = counts[function, operator] = counts.get((function, operator), 0) + 1
-        short = module.rpartition(".")[2]
-        line = getattr(place.node, "lineno", getattr(place.parent, "lineno", 0))
-        name = f"{short}.{function.strip('_')}.{operator}.{number}"
-        before, after = (ast.unparse(ast.fix_missing_locations(node)).split("\n")[0] for node in (place.node, changed))
-        yield Mutant(name, module, function, operator, line, before, after), place, changed, tree
+    for function, part in _named_parts(tree):
+        for place, statement, in_test in _places(part, None, False):
+            for operator, changed in _changes(place):
+                number = counts[function, operator] = counts.get((function, operator), 0) + 1
+                name = f"{module.rpartition('.')[2]}.{function.strip('_')}.{operator}.{number}"
+                line = getattr(place.node, "lineno", getattr(place.parent, "lineno", 0))
+                before, after = (ast.unparse(ast.fix_missing_locations(one)) for one in (place.node, changed))
+                if before != after:
+                    mutant = Mutant(name, module, function, operator, line, before, after)
+                    yield Site(mutant, place, changed, statement, in_test)
 
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """Return all mutants in the order of the source, without those whose code is that of the sound optimiser."""
-    return tuple(mutant for module in MUTATED for mutant, *_ in _of_module(module) if mutant.before != mutant.after)
+    """Return all mutants in the order of the source."""
+    return tuple(site.mutant for module in MUTATED for site in sites_of(module, ast.parse(source_of(module))))
 
 
 @cache
 def _compiled(module: str) -> CodeType:
-    return compile(_source(module), f"<{module}>", "exec")
+    return compile(source_of(module), f"<{module}>", "exec")
 
 
-def _mutated(name: str) -> tuple[str, CodeType]:
-    """Return the module of a mutant and its changed code. Raises SpecError for an unknown name."""
+def _mutated(name: str) -> tuple[str, ast.Module]:
+    """Return the module of a mutant and its changed tree. Raises SpecError for an unknown name."""
     for module in MUTATED:
         if name.startswith(module.rpartition(".")[2] + "."):
-            for mutant, place, changed, tree in _of_module(module):
-                if mutant.name == name:
-                    place.put(ast.copy_location(changed, place.node))
-                    return module, compile(ast.fix_missing_locations(tree), f"<{name}>", "exec")
+            tree = ast.parse(source_of(module))
+            for site in sites_of(module, tree):
+                if site.mutant.name == name:
+                    site.place.put(ast.copy_location(site.changed, site.place.node))
+                    return module, ast.fix_missing_locations(tree)
     raise SpecError(f"toy has no mutant '{name}'; `python -m evaluation mutants --list` prints them")
 
 
@@ -321,19 +341,22 @@ def load(name: str) -> Optimiser:
     """
     if name == "none":
         return SOUND
-    module, code = _mutated(name)
-    fresh = _Modules({module: code})
+    module, tree = _mutated(name)
+    fresh = Modules({module: tree})
     pipeline, table = fresh.module("passes.pipeline"), fresh.module("kernels.table")
     return Optimiser(pipeline.optimise, table.interpret)
 
 
-class _Modules:
-    """The modules of the optimiser, executed again: they import each other from here, everything else as usual."""
+class Modules:
+    """The modules of the optimiser, executed again: they import each other from here, everything else as usual.
 
-    def __init__(self, changed: Mapping[str, CodeType]) -> None:
-        self._changed = changed
+    `changed` are the syntax trees of those that differ from the source, `extra` further built-in names for them.
+    """
+
+    def __init__(self, changed: Mapping[str, ast.Module], extra: Mapping[str, object] | None = None) -> None:
+        self._changed = {name: compile(tree, f"<{name}>", "exec") for name, tree in changed.items()}
         self._made: dict[str, ModuleType] = {}
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        self._builtins = {**vars(builtins), **(extra or {}), "__import__": self._import}
 
     def module(self, name: str) -> ModuleType:
         """Return the module `name` (without the package's name), executing it when it is wanted first."""
@@ -346,10 +369,10 @@ class _Modules:
     def _import(
         self,
         name: str,
-        globals: Any = None,
-        locals: Any = None,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 - the names of `__import__`
+        locals: Mapping[str, object] | None = None,  # noqa: A002
         fromlist: tuple[str, ...] = (),
-        level: int = 0,  # noqa: A002, ANN401
+        level: int = 0,
     ) -> ModuleType:
         short = name.removeprefix(f"{_TOY}.")
         if short in _RELOADED:
@@ -358,7 +381,7 @@ class _Modules:
             package = ModuleType(name)
             for part in fromlist:
                 whole = f"{short}.{part}"
-                usual = __import__(f"{name}.{part}", fromlist=[part])
-                setattr(package, part, self.module(whole) if whole in _RELOADED else usual)
+                usual = self.module(whole) if whole in _RELOADED else import_module(f"{name}.{part}")
+                setattr(package, part, usual)
             return package
         return __import__(name, globals, locals, fromlist, level)
