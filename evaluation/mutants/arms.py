@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.mutants.campaign import Draw
+from evaluation.mutants.campaign import Draw, NoMoreTestsError
 from evaluation.mutants.running import SharedRunner, SharedRuns
 from miscompile.base.rng import stream
 from miscompile.core.case import Case, Feed
@@ -92,7 +92,10 @@ def _stored(models: Path) -> Draw:
     files = _readable(models, seconds)
 
     def stored(number: int) -> tuple[Case, Oracle, float]:
-        case, spent = next(files)
+        found = next(files, None)
+        if found is None:
+            raise NoMoreTestsError
+        case, spent = found
         return replace(case, recipe={"model": number}), oracle, spent
 
     return stored

@@ -28,6 +28,10 @@ _RENEWED = 0.8
 
 _KERNELS = "kernels."
 
+ENOUGH = 150
+"""Tests that concern a mutant and leave its program as it was, or change the program and not the verdict, after which
+the campaign gives it up: it survives."""
+
 
 @dataclass(slots=True)
 class Kill:
@@ -45,7 +49,7 @@ class Score:
 
     `fixed` are the kills of the on/off comparison with a fixed threshold on the same programs, `misled` its false
     alarms. `infected` counts the tests that concerned each mutant, `changed` those after which its optimised program
-    was another one.
+    was another one. `broken` are the mutants that cannot even be loaded.
     """
 
     arm: str
@@ -58,6 +62,7 @@ class Score:
     fixed: dict[str, Kill] = field(default_factory=dict)
     infected: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as a JSON object."""
@@ -68,6 +73,10 @@ def score_from(data: dict[str, Any]) -> Score:
     """Read back what `Score.as_json` returned."""
     kills = {name: {key: Kill(**kill) for key, kill in data[name].items()} for name in ("kills", "fixed")}
     return Score(**{**data, **kills})
+
+
+class NoMoreTestsError(Exception):
+    """An arm with a fixed number of tests has no further one."""
 
 
 Draw = Callable[[int], tuple[Case, Oracle, float]]
@@ -91,7 +100,10 @@ class MutantCampaign:
     def run(self, seconds: float, most_tests: int) -> Iterator[Score]:
         """Test for `seconds` of the campaign's CPU time or `most_tests` tests; yield the figures after each test."""
         while self.score.seconds < seconds and self.score.tests < most_tests:
-            self._test(self.score.tests)
+            try:
+                self._test(self.score.tests)
+            except NoMoreTestsError:
+                return
             self.score.tests += 1
             yield self.score
 
@@ -136,9 +148,18 @@ class MutantCampaign:
         self, name: str, number: int, runs: tuple[Run, ...], oracle: Oracle, shared: SharedRuns, sound: Examination
     ) -> None:
         score = self.score
-        score.infected[name] = score.infected.get(name, 0) + 1
+        infected, changed = score.infected.get(name, 0), score.changed.get(name, 0)
+        if changed >= ENOUGH or infected - changed >= ENOUGH:
+            self._forget(name)
+            return
+        score.infected[name] = infected + 1
         if name not in self._loaded:
-            self._loaded[name] = load(name)
+            try:
+                self._loaded[name] = load(name)
+            except Exception:  # noqa: BLE001 - a mutant that cannot be loaded is none
+                score.broken.append(name)
+                self._forget(name)
+                return
         runner = SharedRunner(shared, self._loaded[name], kernels=self._modules[name].startswith(_KERNELS))
         presenting = TransformingRunner(cast(Pool, runner))
         outcomes = presenting.run(runs)
@@ -152,7 +173,12 @@ class MutantCampaign:
             verdict = _fixed(Examination(sound.verdict, runs, tuple(outcomes)))
             self._note(name, number, verdict, self._unfixed, score.fixed)
         if name not in self._living and name not in self._unfixed:
-            del self._loaded[name]
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._living.discard(name)
+        self._unfixed.discard(name)
+        self._loaded.pop(name, None)
 
     def _note(self, name: str, number: int, verdict: Verdict, living: set[str], kills: dict[str, Kill]) -> None:
         if isinstance(verdict, Violated):

@@ -15,7 +15,7 @@ from miscompile.targets.toy.mutants import SOUND, Optimiser
 from miscompile.targets.toy.passes.cleanup import same_code
 from miscompile.targets.toy.reader import read
 
-LIMIT_SECONDS = 2.0
+LIMIT_SECONDS = 1.0
 """CPU seconds after which a run of a mutant is a hang."""
 
 
