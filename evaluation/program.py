@@ -14,6 +14,7 @@ TABLES = {
     "polyjuice-sequences": "evaluation.polyjuice.commands:sequences",
     "polyjuice-overhead": "evaluation.polyjuice.commands:overhead",
     "orthrus-optbench": "evaluation.orthrus.commands:optbench",
+    "mutants": "evaluation.mutants.commands:mutants",
     "orthrus-overhead": "evaluation.orthrus.commands:overhead",
     "oatest-splicing": "evaluation.oatest.commands:splicing",
     "oatest-ablation": "evaluation.oatest.commands:ablation",
