@@ -6,7 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from miscompile.core.run import Run
 
-FindingKind = Literal["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted", "special"]
+FindingKind = Literal[
+    "wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted", "special"
+]
 """Wrong values, missing outputs, another shape or dtype than the reference's, an error of one build only (or of a
 valid program), a dead worker, a timeout, exhausted memory, an invalid program that gave values, wrong values because of
 special operands such as NaN and infinities."""

@@ -89,6 +89,10 @@ class OperatorLimits:
     """Probability that a drawn dimension has size zero."""
     min_rank: int = 0
     """Least rank of a drawn shape, where the operator admits it."""
+    boundaries: tuple[int, ...] = ()
+    """Sizes around which kernels take other paths; where there are any, a share of the sizes is drawn from them."""
+    least_elements: int = 0
+    """Elements that a share of the drawn shapes has at least."""
 
 
 class Site(Protocol):

@@ -30,6 +30,9 @@ THREADS = Spec("threads")
 """A pseudo-transform that stands for a build with several threads."""
 MOST_THREADS = 4
 
+THREADED, THREADED_LARGE = 0.04, 0.6
+"""Share of the optimised builds with several threads, and that of programs with large tensors, whose work is shared."""
+
 LONGEST = 12
 """Passes in the longest random sequence."""
 
@@ -57,7 +60,8 @@ class Optimisation:
     subset of `passes` is off, or it is one of the intermediate `levels`, because one pass may hide a bug of another.
     Shares count only where there is something to draw from.
 
-    The full run of a case whose recipe says `observe` tells which passes changed the program.
+    A share of the full builds has several threads, a larger one where the recipe says that tensors are `large`. The
+    full run of a case whose recipe says `observe` tells which passes changed the program.
 
     `settle` completes a transform with its seed by all facts that determine its result, such as a library's digest.
 
@@ -83,7 +87,8 @@ class Optimisation:
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
         watched = bool(case.recipe.get("observe"))
-        builds = [Build("off"), Build("full", self.disabled, device=self.device, observe=watched)]
+        threads = rng.randint(2, MOST_THREADS) if rng.random() < _threaded(case) else 1
+        builds = [Build("off"), Build("full", self.disabled, threads, self.device, watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
         altered = next((build.transform for build in builds if alters(build.transform)), None)
@@ -134,6 +139,10 @@ class Optimisation:
             if last == Holds():
                 last = verdict
         return last
+
+
+def _threaded(case: Case) -> float:
+    return THREADED_LARGE if case.recipe.get("large") else THREADED
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:

@@ -118,9 +118,7 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
     return Holds(declined or ("the standards leave it open" if free else ""))
 
 
-def _wrong(
-    feed: int, readings: Mapping[str, Sequence[Array]], reference: Values, other: Values
-) -> Sequence[_Element]:
+def _wrong(feed: int, readings: Mapping[str, Sequence[Array]], reference: Values, other: Values) -> Sequence[_Element]:
     """Return the wrong elements of a feed, of each output the first one of each class."""
     found: dict[tuple[int, SpecialClass], _Element] = {}
     for output, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):

@@ -192,6 +192,9 @@ class About:
     unoptimised: bool = True
     """Whether level `off` is another build than `full`. A target without such a build is compared with itself only
     under transforms of the program, and otherwise with other targets."""
+    blocks: tuple[int, ...] = ()
+    """Sizes by which the compiler's kernels divide their work: vector widths, channel blocks, tiles of products. A
+    share of the generated tensors has sizes around them."""
     quick: bool = False
     """Whether a small program is built and run in about a millisecond, so that the target is one of those that the
     preset `voters` compares with each other."""

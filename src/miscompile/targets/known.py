@@ -108,7 +108,9 @@ class Known:
     def policy(self, special: str, operators: Iterable[str]) -> Policy | None:
         """Return the first policy about a class of special values in a program of `operators`, None without one."""
         held = frozenset(operators)
-        fitting = (one for one in self.policies if one.special == special and (not one.operators or one.operators & held))
+        fitting = (
+            one for one in self.policies if one.special == special and (not one.operators or one.operators & held)
+        )
         return next(fitting, None)
 
     def rejection(self, kind: str, message: str) -> Rejection | None:
