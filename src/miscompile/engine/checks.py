@@ -22,6 +22,7 @@ CHECKS: Mapping[str, str] = {
     "sequences": "passes in a random order before the compiler's own",
     "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
     "disruptive": "invalid programs must be refused, not crash the compiler",
+    "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
     "device": "the program on --device against the CPU",
 }
@@ -34,6 +35,9 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
+
+JUDGED = ("state",)
+"""Checks of programs of every kind that have an oracle of their own."""
 
 
 def _family(*alternatives: str) -> Family:

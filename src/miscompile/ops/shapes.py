@@ -5,7 +5,6 @@ import random
 
 from miscompile.ops.spec import Call, OperatorLimits, OpSpec, Shape, Site
 
-
 _HIGH_RANK = 5
 """Ranks from here on are drawn rarely, like the rank zero."""
 

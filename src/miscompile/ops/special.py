@@ -98,18 +98,18 @@ def special_elements(dtype: str, edges: tuple[Callable[[str], tuple[float, ...]]
     For floats these are NaN with several payloads and signs, infinities, zeros, the ends of the normal and subnormal
     numbers, and the neighbours of `edges` on both sides; for integers the ends of the type.
     """
+    info = DTYPES[dtype]
     if not is_float(dtype):
-        info = DTYPES[dtype]
-        ends = (0, 1) if dtype == "bool" else (0, 1, info.low, info.high, info.low + 1, info.high - 1)
-        return np.array([int(end) for end in ends], object).astype(info.storage)
+        whole = (0, 1) if dtype == "bool" else (0, 1, info.low, info.high, info.low + 1, info.high - 1)
+        # A double does not hold the ends of 64-bit types.
+        return np.array([min(int(end), 2**info.digits - 1) for end in whole], object).astype(info.storage)
     kind = native(dtype)
-    info = ml_dtypes.finfo(kind)
-    ends = [float(end) for end in (info.max, info.tiny, info.smallest_subnormal)]
+    ends = [DTYPES[dtype].high, least_normal(dtype), least(dtype)]
     numbers = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, *ends, *(-end for end in ends)]
     close = np.array([point for edge in edges for point in edge(dtype)], np.float64)
     with np.errstate(all="ignore"):
         near = np.concatenate([close.astype(kind), *(_neighbours(close.astype(kind), step) for step in (1, -1))])
-        below = _neighbours(np.array([info.tiny], kind), -1)  # the largest subnormal number
+        below = _neighbours(np.array([least_normal(dtype)], kind), -1)  # the largest subnormal number
     return np.concatenate([_bits(np.array(numbers, kind)), _nans(dtype), _bits(below), _bits(near)])
 
 

@@ -21,8 +21,8 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.facts import Exactness
 from miscompile.ops.registry import written
-from miscompile.ops.special import least_normal, native
 from miscompile.ops.spec import OpSpec
+from miscompile.ops.special import least_normal, native
 
 FREEDOMS: Mapping[str, str] = {
     "as written": "IEEE 754-2019, section 5: every operation in its own type, rounded to nearest",
@@ -36,9 +36,12 @@ FREEDOMS: Mapping[str, str] = {
     "converted to zero": "C11 6.3.1.4: a float out of range has no integer; this reading gives zero",
     "converted to most": "C11 6.3.1.4: a float out of range has no integer; this reading gives the largest",
     "saturated": "C11 6.5: a signed integer must not overflow; this reading saturates",
-    "noise 1": "libraries differ in the last places of functions, and sum in other orders",
-    "noise 2": "the same, with other noise",
-    "noise 3": "the same, with other noise",
+    "noise up": "libraries and passes differ in the last places of results that are rounded: all are larger",
+    "noise down": "the same: all are smaller",
+    "noise in turns": "the same: the results of every other operator are larger",
+    "noise 1": "the same, at random",
+    "noise 2": "the same, at random",
+    "noise 3": "the same, at random",
 }
 """Readings by name, with their sources. NaN's payload and sign are no reading: nothing compares them."""
 
@@ -123,7 +126,7 @@ class Program:
         given = [known[name] if name else None for name in node.inputs]
         if special.fused == "sum" and reading == "contracted":
             given = [wide.get(name, value) for name, value in zip(node.inputs, given, strict=True)]
-        given = [None if value is None else _operand(value, reading, spec) for value in given]
+        given = [None if value is None else _operand(value, reading, spec, place) for value in given]
         results = self._run(place, node, given)
         if "conversion" in special.freedoms and reading == "kept" and _is_float(types[node.outputs[0]]):
             results = [np.asarray(given[0])]
@@ -154,7 +157,16 @@ class Program:
         return [np.asarray(next(made)) if name else np.zeros(()) for name in node.outputs]
 
 
-def _operand(value: Array, reading: str, spec: OpSpec) -> Array:
+def _noise(reading: str, place: int, shape: tuple[int, ...], kind: Any) -> Array:  # noqa: ANN401 - a dtype
+    """Return the relative noise of a value in a reading; `place` is that of the node."""
+    most = _NOISE * float(DTYPES[_name(kind)].eps)
+    turns = {"noise up": 1.0, "noise down": -1.0, "noise in turns": 1.0 - 2.0 * (place % 2)}
+    if reading in turns:
+        return np.full(shape, most * turns[reading])
+    return most * (array_stream(place, reading).random(shape) * 2 - 1)
+
+
+def _operand(value: Array, reading: str, spec: OpSpec, place: int) -> Array:
     """Return an operand of a node as a reading sees it."""
     assert spec.special is not None
     freedoms, floats, rounds = spec.special.freedoms, _is_float(value.dtype), spec.exactness is not Exactness.MOVES
@@ -168,8 +180,10 @@ def _operand(value: Array, reading: str, spec: OpSpec) -> Array:
         return value.astype(np.float64)
     if reading in ("low", "high") and "nan" in freedoms:
         return np.where(np.isnan(value), np.asarray(-np.inf if reading == "low" else np.inf, value.dtype), value)
-    if reading.startswith("noise") and "rounding" in freedoms:
-        return value.astype(np.float64)
+    if reading.startswith("noise") and rounds and "conversion" not in freedoms:
+        wide = value.astype(np.float64)
+        # A function may round its operand as well, such as the reduced argument of a sine.
+        return wide * (1 + _noise(reading, place, wide.shape, value.dtype)) if "rounding" in freedoms else wide
     return value
 
 
@@ -181,8 +195,8 @@ def _result(made: Array, kind: Any, reading: str, *, rounds: bool, spec: OpSpec,
         if reading == "saturated" and made.dtype.kind == "f" and np.dtype(kind).kind in "iu":
             return _saturated(made, kind)
         return made.astype(kind)
-    if reading.startswith("noise") and "rounding" in freedoms:
-        scale = _NOISE * float(DTYPES[_name(kind)].eps) * (array_stream(place, reading).random(made.shape) * 2 - 1)
+    if reading.startswith("noise") and rounds and spec.exactness is not Exactness.INDEX:
+        scale = _noise(reading, place, made.shape, kind)
         wide = made.astype(np.float64)
         made = wide * (1 + scale) + (np.where(np.isfinite(wide), scale, 0) if spec.approximated else 0)
     if reading == "kept" and _name(kind) in _NARROW:

@@ -32,6 +32,7 @@ ORACLES = Catalogue(
         "disruptive": f"{_PACKAGE}.disruptive:KIND",
         "library": f"{_PACKAGE}.library:KIND",
         "special": f"{_PACKAGE}.special:KIND",
+        "state": f"{_PACKAGE}.state:KIND",
     },
 )
 """Each is a module's `OracleKind`, imported when a finding or a campaign names it."""

@@ -21,12 +21,12 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Verdict, Violated
 from miscompile.graph.read import read
+from miscompile.ops.special import least_normal
 from miscompile.oracles.compare import contradiction
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.oracles.readings import Program
-from miscompile.ops.special import least_normal
 from miscompile.targets.known import Policy, known
 from miscompile.targets.registry import parse_target
 
@@ -145,7 +145,8 @@ def _spread(base: Tensor, others: Sequence[Tensor]) -> Array | None:
         return None
     with np.errstate(all="ignore"):
         gaps = [np.abs(one.numbers().astype(np.float64) - base.numbers().astype(np.float64)) for one in others]
-    return np.nanmax([np.where(np.isfinite(gap), gap, 0.0) for gap in (np.zeros(base.shape), *gaps)], axis=0)
+    found: Array = np.nanmax([np.where(np.isfinite(gap), gap, 0.0) for gap in (np.zeros(base.shape), *gaps)], axis=0)
+    return found
 
 
 def _unlike(base: Tensor, left: Tensor, right: Tensor, spread: Array | None = None) -> Array:

@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from miscompile.base.errors import RejectedDraft, UsageError

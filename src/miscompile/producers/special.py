@@ -25,8 +25,8 @@ from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Facts
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.special import special_elements
 from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape
+from miscompile.ops.special import special_elements
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range, draw
 from miscompile.producers.finish import finish, inner_results, leaves
@@ -42,8 +42,11 @@ _ATTEMPTS = 2000
 _WEIGHTS = {"float32": 6, "float64": 2, "float16": 2, "bfloat16": 1}
 """How often each type is the main one of a program; integers and bool once."""
 
-_ELEMENTWISE = 4
-"""Weight of an operator on single elements, which folds are about; others have one."""
+_ELEMENTWISE, _EDGED = 4, 12
+"""Weights of operators on single elements, and of those of them with edges, which folds are about; others have one."""
+
+_VOCABULARY = (2, 4)
+"""Fewest and most different operators of a program: folds are about several calls of few operators."""
 
 _SCALAR = 0.5
 """Share of constants that are one number, as the neutral elements are that folds look for."""
@@ -153,22 +156,24 @@ class SpecialProducer:
         menu = self._menu(opset)
         dtypes = tuple(menu)
         dtype = rng.choices(dtypes, [_WEIGHTS.get(name, 1) for name in dtypes])[0]
+        ops, weights = menu[dtype]
+        words = tuple(rng.choices(ops, weights, k=rng.randint(*_VOCABULARY)))
         scope = OpenScope(rng, opset, self._limits, Style(), self.support, elements=4 * options.max_elements)
         wanted = 1 + int(rng.random() * options.nodes)
         for _ in range(3 * wanted):
-            self._grow(scope, dtype, *menu[dtype])
+            self._grow(scope, dtype, words)
             if len(scope.nodes) >= wanted:
                 break
         ends = [*leaves(scope), *(name for name in inner_results(scope) if rng.random() < 0.2)]
         recipe: dict[str, Any] = {"producer": self.spec, "oracle": ORACLE, "opset": opset}
         return finish(scope, ends, options.feeds, recipe)
 
-    def _grow(self, scope: Scope, dtype: str, ops: tuple[str, ...], weights: tuple[int, ...]) -> None:
+    def _grow(self, scope: Scope, dtype: str, ops: tuple[str, ...]) -> None:
         """Add an operator, if its sampler finds operands."""
         mark = scope.mark()
         site = OpenSite(scope, dtype, lambda kind, shape: self._elements(scope.rng, kind, shape), self.options.feeds)
         try:
-            insert(scope, scope.rng.choices(ops, weights)[0], site)
+            insert(scope, scope.rng.choice(ops), site)
         except RejectedDraft:
             scope.rollback(mark)
 
@@ -188,7 +193,7 @@ class SpecialProducer:
         options, found = self.options, dict[str, tuple[tuple[str, ...], tuple[int, ...]]]()
         for dtype in options.dtypes or (*FLOATS, *INTEGERS, "bool"):
             taken = {
-                op: _ELEMENTWISE if spec.elementwise else 1
+                op: (_EDGED if spec.special.edges else _ELEMENTWISE) if spec.elementwise else 1
                 for op, spec in specs().items()
                 if spec.special is not None
                 and (not options.ops or op in options.ops)

@@ -71,7 +71,8 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
         case "wrong":
             return f"Output{output} of a valid model has wrong values. {sound}".strip()
         case "special":
-            return f"Output{output} of a valid model is wrong where an operand is special. {_stated(facts)} {sound}".strip()
+            wrong = f"Output{output} of a valid model is wrong where an operand is special."
+            return f"{wrong} {_stated(facts)} {sound}".strip()
         case "missing":
             return f"A valid model loses its output{output}: {form.missing}. {sound}".strip()
         case "shape" | "dtype":

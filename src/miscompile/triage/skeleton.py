@@ -286,7 +286,9 @@ def test_{{ test_name }}():
     assert np.asarray(actual).dtype == dtype
     assert all(want in (None, have) for want, have in zip(shape, np.shape(actual), strict=True))
 {% elif kind == "special" %}
-    np.testing.assert_allclose(np.ravel(actual)[{{ element }}], np.ravel(expected)[{{ element }}], rtol=0.01)
+    got, want = np.ravel(actual)[{{ element }}], np.ravel(expected)[{{ element }}]
+    np.testing.assert_allclose(got, want, rtol=0.01)
+    assert np.isnan(want) or np.signbit(got) == np.signbit(want)
 {% elif kind == "wrong" %}
     # {{ reason }}
     np.testing.assert_allclose(actual, expected, rtol=0, atol={{ tolerance }})

@@ -15,8 +15,8 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
-from miscompile.ops.special import EXPONENTIAL, FUNCTION, ORDER, SUMS, around
 from miscompile.ops.spec import Call, Operand, OpSpec, Site, SpecialValues
+from miscompile.ops.special import EXPONENTIAL, FUNCTION, ORDER, SUMS, around
 
 _FAMILY = "activation"
 _SELU_ALPHA, _SELU_GAMMA = 1.6732631921768188, 1.0507010221481323
@@ -200,7 +200,9 @@ SPECS = (
         "Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast",
         fusion="elementwise", special=ORDER,
     ),
-    _function("LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}, special=SUMS),
+    _function(
+        "LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}, special=SUMS
+    ),
     _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
     _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}, approximated=True),
     _function("Celu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),

@@ -14,8 +14,8 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, reach, several
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import broadcasts_to
-from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, SUMS, around
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Site, SpecialValues
+from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, SUMS, around
 
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
@@ -228,7 +228,10 @@ _SUM = SpecialValues(frozenset({"overflow"}), fused="sum")
 _PRODUCT = SpecialValues(frozenset({"overflow"}), fused="product")
 
 SPECS = (
-    replace(binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), special=_SUM, traits=("commutative", "shape-arithmetic")),
+    replace(
+        binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), special=_SUM,
+        traits=("commutative", "shape-arithmetic"),
+    ),
     replace(binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY), special=_SUM, traits=("shape-arithmetic",)),
     replace(
         binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds,
@@ -252,8 +255,14 @@ SPECS = (
         "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
         well_formed=_page_prelu, fusion="broadcast",
     ),
-    replace(_variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), special=ORDER, traits=("commutative", "shape-arithmetic")),
-    replace(_variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), special=ORDER, traits=("commutative", "shape-arithmetic")),
+    replace(
+        _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), special=ORDER,
+        traits=("commutative", "shape-arithmetic"),
+    ),
+    replace(
+        _variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), special=ORDER,
+        traits=("commutative", "shape-arithmetic"),
+    ),
     replace(_variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER), special=SUMS, traits=("commutative",)),
     replace(_variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS), special=SUMS, traits=("commutative",)),
 )  # fmt: skip

@@ -15,8 +15,8 @@ from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import broadcasts_to, lines, shape_of, stacks
 from miscompile.ops.rounding import accumulated, dot, minus, rounded, span, times, widest
 from miscompile.ops.shapes import draw_size, matrix_partner
-from miscompile.ops.special import SUMS
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.special import SUMS
 
 _FAMILY = "linear"
 _PRODUCTS = (*FLOATS, "int32", "int64", "uint32", "uint64")

@@ -12,8 +12,8 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.special import IEEE
 from miscompile.ops.spec import BoundsOf, Call, OpSpec, RunOperands, Sampler, Site
+from miscompile.ops.special import IEEE
 
 _FAMILY = "logic"
 _BOOL = ("bool",)
@@ -106,9 +106,13 @@ SPECS = (
     replace(_compare("Greater"), traits=("shape-arithmetic",)),
     _compare("GreaterOrEqual", since=16),
     replace(
-        binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE, traits=("commutative", "shape-arithmetic")
+        binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE,
+        traits=("commutative", "shape-arithmetic"),
     ),
-    replace(binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE, traits=("commutative", "shape-arithmetic")),
+    replace(
+        binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE,
+        traits=("commutative", "shape-arithmetic"),
+    ),
     replace(binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE, traits=("commutative",)),
     replace(_unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1), traits=("shape-arithmetic",)),
     replace(binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),

@@ -11,8 +11,8 @@ from dataclasses import replace
 from miscompile.base.dtypes import FLOATS, NUMBERS, SIGNED
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.special import ARGUMENTS, EXPONENTIAL, FUNCTION, IEEE, ROUNDED, SQUARES, UNIT, WHOLE, around
 from miscompile.ops.spec import Call, OpSpec, Site, SpecialValues
+from miscompile.ops.special import ARGUMENTS, EXPONENTIAL, FUNCTION, IEEE, ROUNDED, SQUARES, UNIT, WHOLE, around
 
 UnaryInterval = Callable[[Facts], Bounds]
 _MOVES, _INDEX = Exactness.MOVES, Exactness.INDEX

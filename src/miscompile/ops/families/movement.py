@@ -14,8 +14,8 @@ from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import different_axes, has_axis, listed_axes, numbers_of
 from miscompile.ops.shapes import draw_size
-from miscompile.ops.special import IEEE
 from miscompile.ops.spec import BoundsOf, Call, OpSpec, OutputShapes, Sampler, Shape, Site
+from miscompile.ops.special import IEEE
 from miscompile.ops.structural import carried, draw_axes, draw_axis, hull, integers_of, signed, vector
 
 

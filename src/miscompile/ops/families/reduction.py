@@ -16,8 +16,8 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts, settle
 from miscompile.ops.page_rules import listed_axes, numbers_of
-from miscompile.ops.special import ORDER, SUMS
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
+from miscompile.ops.special import ORDER, SUMS
 from miscompile.ops.structural import (
     INDEX_TYPES,
     accumulated,

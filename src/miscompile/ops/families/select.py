@@ -22,8 +22,8 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import of_facts, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
-from miscompile.ops.special import CONVERSION, IEEE, LIMITS, around
 from miscompile.ops.spec import Call, OpSpec, RunOperands, Site
+from miscompile.ops.special import CONVERSION, IEEE, LIMITS, around
 
 _FAMILY = "select"
 _SATURATING = frozenset(SMALL_FLOATS) - {"float4e2m1"}

@@ -118,6 +118,7 @@ ABOUT = About(
     masks=_MASKS,
     transforms=tuple(TRANSFORMS),
     settle="miscompile.targets.onnxruntime.transforms:settled",
+    repeats=(Spec("concurrent"), Spec("bound")),
     variants={"reload": (Spec("reload"), Spec("reload").with_options(format="ort"))},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
