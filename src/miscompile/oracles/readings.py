@@ -45,6 +45,9 @@ FREEDOMS: Mapping[str, str] = {
 }
 """Readings by name, with their sources. NaN's payload and sign are no reading: nothing compares them."""
 
+CHOICES = frozenset({"low", "high", "zeros", "converted to zero", "converted to most", "saturated"})
+"""Readings of which every operator may follow another one."""
+
 _NOISE = 4.0
 """Largest noise of a result, in units in the last place."""
 
@@ -124,7 +127,8 @@ class Program:
         assert special is not None
         rounds = spec.exactness is not Exactness.MOVES
         given = [known[name] if name else None for name in node.inputs]
-        if special.fused == "sum" and reading == "contracted":
+        if special.fused == "sum" and reading == "contracted" and not wide.keys().isdisjoint(node.inputs):
+            given = [value if value is None else _wider(value) for value in given]
             given = [wide.get(name, value) for name, value in zip(node.inputs, given, strict=True)]
         given = [None if value is None else _operand(value, reading, spec, place) for value in given]
         results = self._run(place, node, given)

@@ -26,7 +26,7 @@ from miscompile.oracles.compare import contradiction
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.readings import Program
+from miscompile.oracles.readings import CHOICES, Program
 from miscompile.targets.known import Policy, known
 from miscompile.targets.registry import parse_target
 
@@ -124,19 +124,38 @@ def _wrong(feed: int, readings: Mapping[str, Sequence[Array]], reference: Values
     for output, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):
         if want is None or got is None or want.same(got):
             continue
-        base, *others = [Tensor(want.dtype, _stored(values[output], want.dtype)) for values in readings.values()]
+        named = {name: Tensor(want.dtype, _stored(values[output], want.dtype)) for name, values in readings.items()}
+        base, *others = named.values()
         if base.shape != want.shape:
             continue
         spread = _spread(base, others)
         agreed = ~_unlike(base, base, want, spread)
         for reading in others:
             agreed &= ~_unlike(base, base, reading, spread)
-        for place in np.flatnonzero(agreed & _unlike(base, base, got, spread)):
+        wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
+        for place in np.flatnonzero(wrong):
             expected, actual = want.numbers().flat[place], got.numbers().flat[place]
             kind = _class_of(want.dtype, expected, actual)
             element = _Element(feed, output, int(place), kind, float(expected), float(actual))
             found.setdefault((output, kind), element)
     return tuple(found.values())
+
+
+def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
+    """Tell where a number stands that no reading has: each is NaN or infinite, and so is the unoptimised build.
+
+    Of the readings only those may differ that change numbers a little (`exp(100) * exp(-100)` is NaN where subnormal
+    numbers are zero, and else infinite). Where a single node may choose, a mixture of choices may be a number.
+    """
+    if not is_float(want.dtype):
+        return np.zeros(want.shape, bool)
+    base = readings["as written"]
+    found = ~np.isfinite(want.numbers()) & np.isfinite(got.numbers())
+    for name, reading in readings.items():
+        found &= ~np.isfinite(reading.numbers())
+        if name in CHOICES:
+            found &= ~_unlike(base, base, reading)
+    return np.asarray(found)
 
 
 def _spread(base: Tensor, others: Sequence[Tensor]) -> Array | None:
