@@ -87,7 +87,7 @@ class Optimisation:
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
         watched = bool(case.recipe.get("observe"))
-        threads = rng.randint(2, MOST_THREADS) if rng.random() < _threaded(case) else 1
+        threads = _threads(case)
         builds = [Build("off"), Build("full", self.disabled, threads, self.device, watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
@@ -141,8 +141,11 @@ class Optimisation:
         return last
 
 
-def _threaded(case: Case) -> float:
-    return THREADED_LARGE if case.recipe.get("large") else THREADED
+def _threads(case: Case) -> int:
+    """Return the threads of the optimised build, which depend on the program alone."""
+    share = THREADED_LARGE if case.recipe.get("large") else THREADED
+    drawn = int(case.program.digest[:8], 16)
+    return 2 + drawn % (MOST_THREADS - 1) if drawn / 16**8 < share else 1
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:

@@ -32,21 +32,25 @@ FREEDOMS: Mapping[str, str] = {
     "contracted": "C11 6.5: a product and the sum that takes it may be rounded once",
     "low": "IEEE 754-2019, 9.6, has maximum and maximumNumber; ONNX does not say which: NaN counts as least",
     "high": "the same: NaN counts as largest",
-    "zeros": "IEEE 754-2008, 5.3.1: either zero is the maximum of both; pages give functions no sign of zero",
+    "positive zeros": "IEEE 754-2008, 5.3.1: either zero is the maximum of both; pages give functions no sign of zero",
+    "negative zeros": "the same, with the other zero",
     "converted to zero": "C11 6.3.1.4: a float out of range has no integer; this reading gives zero",
     "converted to most": "C11 6.3.1.4: a float out of range has no integer; this reading gives the largest",
     "saturated": "C11 6.5: a signed integer must not overflow; this reading saturates",
     "noise up": "libraries and passes differ in the last places of results that are rounded: all are larger",
     "noise down": "the same: all are smaller",
-    "noise in turns": "the same: the results of every other operator are larger",
+    "noise in turns": "the same: the results of every other operator are larger, and the operands of functions",
+    "noise against": "the same, and the operands of functions are moved the other way",
     "noise 1": "the same, at random",
     "noise 2": "the same, at random",
     "noise 3": "the same, at random",
 }
 """Readings by name, with their sources. NaN's payload and sign are no reading: nothing compares them."""
 
-CHOICES = frozenset({"low", "high", "zeros", "converted to zero", "converted to most", "saturated"})
-"""Readings of which every operator may follow another one."""
+CHOICES = frozenset(
+    {"low", "high", "positive zeros", "negative zeros", "converted to zero", "converted to most", "saturated"}
+)
+"""Readings of which every operator may follow another one, each with the freedom that it stands for."""
 
 _NOISE = 4.0
 """Largest noise of a result, in units in the last place."""
@@ -59,7 +63,7 @@ class UnreadableError(ModelError):
 
 
 @dataclass(slots=True)
-class Program:
+class ReadableProgram:
     """A program whose readings are computed: nodes with a spec that says what is specified, without bodies."""
 
     model: Model
@@ -96,11 +100,7 @@ class Program:
 
     def _matters(self, reading: str, feed: Mapping[str, Tensor]) -> bool:
         open_here = {one for spec in self._specs.values() if spec.special for one in spec.special.freedoms}
-        needed = {
-            "low": "nan", "high": "nan", "zeros": "zero", "converted to zero": "conversion",
-            "converted to most": "conversion", "saturated": "overflow",
-        }.get(reading)  # fmt: skip
-        return needed is None or needed in open_here
+        return reading not in CHOICES or CHOICES[reading] in open_here
 
     def _values(self, feed: Mapping[str, Tensor], reading: str, types: Mapping[str, Any]) -> dict[str, Array]:
         """Return every value under a reading; `types` are those of the values as they are written."""
@@ -164,7 +164,8 @@ class Program:
 def _noise(reading: str, place: int, shape: tuple[int, ...], kind: Any) -> Array:  # noqa: ANN401 - a dtype
     """Return the relative noise of a value in a reading; `place` is that of the node."""
     most = _NOISE * float(DTYPES[_name(kind)].eps)
-    turns = {"noise up": 1.0, "noise down": -1.0, "noise in turns": 1.0 - 2.0 * (place % 2)}
+    turn = 1.0 - 2.0 * (place % 2)
+    turns = {"noise up": 1.0, "noise down": -1.0, "noise in turns": turn, "noise against": turn}
     if reading in turns:
         return np.full(shape, most * turns[reading])
     return most * (array_stream(place, reading).random(shape) * 2 - 1)
@@ -186,8 +187,11 @@ def _operand(value: Array, reading: str, spec: OpSpec, place: int) -> Array:
         return np.where(np.isnan(value), np.asarray(-np.inf if reading == "low" else np.inf, value.dtype), value)
     if reading.startswith("noise") and rounds and "conversion" not in freedoms:
         wide = value.astype(np.float64)
+        if "rounding" not in freedoms or reading in ("noise up", "noise down"):
+            return wide
         # A function may round its operand as well, such as the reduced argument of a sine.
-        return wide * (1 + _noise(reading, place, wide.shape, value.dtype)) if "rounding" in freedoms else wide
+        way = -1.0 if reading == "noise against" else 1.0
+        return wide * (1 + way * _noise(reading, place, wide.shape, value.dtype))
     return value
 
 
@@ -208,8 +212,9 @@ def _result(made: Array, kind: Any, reading: str, *, rounds: bool, spec: OpSpec,
     found = made.astype(kind)
     if reading == "flushed" and rounds:
         found = _flushed(found)
-    if reading == "zeros" and "zero" in freedoms:
-        found = np.where(found == 0, -found, found)
+    if reading.endswith("zeros") and "zero" in freedoms:
+        zero = np.asarray(0.0 if reading.startswith("positive") else -0.0, found.dtype)
+        found = np.where(found == 0, zero, found)
     return found
 
 

@@ -26,7 +26,7 @@ from miscompile.oracles.compare import contradiction
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.readings import CHOICES, Program
+from miscompile.oracles.readings import CHOICES, ReadableProgram
 from miscompile.targets.known import Policy, known
 from miscompile.targets.registry import parse_target
 
@@ -102,7 +102,7 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
     names = [port.name for port in case.program.inputs]
     free, declined = False, ""
     try:
-        program = Program(read(case.program.payload))
+        program = ReadableProgram(read(case.program.payload))
         for feed in dict.fromkeys(feed for feed, _ in _differing(reference, other)):
             readings = program.readings(dict(zip(names, case.feeds[feed], strict=True)))
             for element in _wrong(feed, readings, reference, other):

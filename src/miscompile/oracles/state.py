@@ -31,7 +31,7 @@ RULE = "bits"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SameBits:
     """Holds a build that is used in one of `ways` against a plain run of the same build."""
 
     target: str
@@ -72,13 +72,13 @@ def _random(case: Case) -> bool:
 def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
     """Return the plain run and the other one of a violation, judged as this oracle judges."""
     del options, facts
-    return pair_of(evidence, context.rule, judged_by=State(evidence.faulty.target))
+    return pair_of(evidence, context.rule, judged_by=SameBits(evidence.faulty.target))
 
 
-def _make(options: NoOptions, context: OracleContext) -> State:
+def _make(options: NoOptions, context: OracleContext) -> SameBits:
     del options
     ways = (AGAIN, *parse_target(context.target).about.repeats)
-    return State(context.target, ways, context.off(context.target))
+    return SameBits(context.target, ways, context.off(context.target))
 
 
 KIND = OracleKind("state", "the optimised build must give the same bits however it is used", _hold, _make)

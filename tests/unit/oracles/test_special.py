@@ -18,8 +18,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.oracles.conformance import check_oracle
 from miscompile.oracles.kinds import OracleContext
-from miscompile.oracles.readings import FREEDOMS, UnreadableError
-from miscompile.oracles.readings import Program as Readings
+from miscompile.oracles.readings import FREEDOMS, ReadableProgram, UnreadableError
 from miscompile.oracles.special import KIND, Special
 from miscompile.targets import known as known_module
 from miscompile.targets.known import Known, Policy
@@ -75,17 +74,17 @@ def test_folds_that_forget_special_values_are_violations(
 ) -> None:
     case = special_case(nodes, floats(1.0, fed))
 
-    base = Readings_of(case)[0]
+    base = as_written(case)[0]
     assert found(case, [base, right], [base, wrong]) == kind
     assert found(case, [base, right], [base, right]) == ""
 
 
-def Readings_of(case: Case) -> Array:  # noqa: N802 - named after what it asks
+def as_written(case: Case) -> Array:
     """The first output as onnx's reference implementation computes it."""
     from miscompile.graph.read import read
 
     names = [port.name for port in case.program.inputs]
-    made = Readings(read(case.program.payload)).readings(dict(zip(names, case.feeds[0], strict=True)))
+    made = ReadableProgram(read(case.program.payload)).readings(dict(zip(names, case.feeds[0], strict=True)))
     return np.asarray(made["as written"][0])
 
 
@@ -102,6 +101,8 @@ def Readings_of(case: Case) -> Array:  # noqa: N802 - named after what it asks
         ([node("Cos", "x", "y")], (3.4e38,), 0.85, -0.5),  # another reduction of the argument
         ([node("Tanh", "x", "a"), node("Acosh", "a", "y")], (20.0,), 0.0, NAN),  # tanh may be just below one
         ([node("Sign", "x", "y")], (NAN,), NAN, 0.0),
+        ([node("Ceil", "x", "a"), node("Ceil", "a", "y")], (-0.0,), -0.0, 0.0),  # the page says nothing of signs
+        ([node("Reciprocal", "x", "a"), node("Reciprocal", "a", "y")], (3.4028232e38,), INF, 3.4028232e38),
     ],
 )  # fmt: skip
 def test_what_the_standards_leave_open_is_no_violation(
@@ -155,7 +156,7 @@ def test_programs_about_which_nothing_is_specified_are_inconclusive() -> None:
     case = special_case([node("Softmax", "x", "y")], floats(INF))
     assert isinstance(judged(case, np.array([NAN]), np.array([1.0])), Inconclusive)
     with pytest.raises(UnreadableError, match="Softmax"):
-        Readings_of(case)
+        as_written(case)
 
 
 def test_every_reading_has_a_source() -> None:

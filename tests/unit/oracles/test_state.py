@@ -15,7 +15,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.oracles.conformance import check_oracle
 from miscompile.oracles.kinds import OracleContext
-from miscompile.oracles.state import KIND, State
+from miscompile.oracles.state import KIND, SameBits
 
 
 class _Used:
@@ -41,7 +41,7 @@ def test_the_ways_of_the_target_are_drawn() -> None:
 
 
 def test_the_last_place_counts_and_the_message_names_the_output() -> None:
-    verdict = examine(case(), State("toy"), _Used(True), random.Random(0)).verdict
+    verdict = examine(case(), SameBits("toy"), _Used(True), random.Random(0)).verdict
     assert isinstance(verdict, Violated)
     assert (verdict.evidence.kind, verdict.evidence.rule, verdict.evidence.output) == ("wrong", "bits", "y0")
 
@@ -51,7 +51,9 @@ def test_random_programs_and_failures_of_the_plain_run_are_not_judged() -> None:
     graph = Graph("g", (ValueInfo("x", kind),), (ValueInfo("y0", kind),), (Node("Bernoulli", ("x",), ("y0",)),))
     drawn = case()
     drawn = replace(drawn, program=replace(drawn.program, payload=emit(Model(graph, {"": 18}))))
-    assert examine(drawn, State("toy"), _Used(True), random.Random(0)).verdict == Inconclusive("the program is random")
-    runs = State("toy").plan(case(), random.Random(0))
+    assert examine(drawn, SameBits("toy"), _Used(True), random.Random(0)).verdict == Inconclusive(
+        "the program is random"
+    )
+    runs = SameBits("toy").plan(case(), random.Random(0))
     failed = Raised("run", "Error", "no")
-    assert State("toy").judge(runs, [failed, failed]) == Inconclusive("raised in a plain run")
+    assert SameBits("toy").judge(runs, [failed, failed]) == Inconclusive("raised in a plain run")

@@ -58,7 +58,7 @@ def seen(kind, words):
 {% if used == "bound" %}
         return [run_bound(session, names, feed) for feed in feeds]
 {% else %}
-        return [run_at_once(session, names, feed, {{ given.threads or 3 }}) for feed in feeds]
+        return [run_at_once(session, names, feed, {{ given.threads | default(3) }}) for feed in feeds]
 {% endif %}
     return [run_arrays(session, names, feed) for feed in feeds]
 {%- else %}
