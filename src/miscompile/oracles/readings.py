@@ -21,7 +21,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.facts import Exactness
 from miscompile.ops.registry import written
-from miscompile.ops.spec import OpSpec
+from miscompile.ops.spec import Freedom, OpSpec
 from miscompile.ops.special import least_normal, native
 
 FREEDOMS: Mapping[str, str] = {
@@ -47,9 +47,10 @@ FREEDOMS: Mapping[str, str] = {
 }
 """Readings by name, with their sources. NaN's payload and sign are no reading: nothing compares them."""
 
-CHOICES = frozenset(
-    {"low", "high", "positive zeros", "negative zeros", "converted to zero", "converted to most", "saturated"}
-)
+CHOICES: Mapping[str, Freedom] = {
+    "low": "nan", "high": "nan", "positive zeros": "zero", "negative zeros": "zero",
+    "converted to zero": "conversion", "converted to most": "conversion", "saturated": "overflow",
+}  # fmt: skip
 """Readings of which every operator may follow another one, each with the freedom that it stands for."""
 
 _NOISE = 4.0

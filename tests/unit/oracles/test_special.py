@@ -32,7 +32,7 @@ def special_case(nodes: Sequence[Node], *fed: Tensor, made: str = "float32", **c
     end = nodes[-1].outputs[0]
     graph = Graph(
         "g",
-        tuple(ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs),  # type: ignore[arg-type]
+        tuple(ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs),
         (ValueInfo(end, TensorType(made, None)),),
         tuple(nodes),
         constants,
