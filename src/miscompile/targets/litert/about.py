@@ -12,6 +12,7 @@ ABOUT = About(
     script="miscompile.targets.litert.script:SCRIPT",
     distributions=("ai-edge-litert",),
     lowered=True,
+    blocks=(4, 8, 16),  # XNNPACK's tiles
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,

@@ -31,6 +31,12 @@ def _one_element(place: int) -> Fill:
     return fill
 
 
+def _only_special(numbers: Array) -> Array:
+    """Ones, but for NaN and infinities, which some bugs need."""
+    given = np.asarray(numbers, np.float64)
+    return np.where(np.isfinite(given), 1.0, given)
+
+
 _FILLS: tuple[Fill, ...] = (
     lambda numbers: np.zeros(numbers.shape),
     lambda numbers: np.ones(numbers.shape),
@@ -38,6 +44,7 @@ _FILLS: tuple[Fill, ...] = (
     lambda numbers: np.arange(numbers.size, dtype=np.float64).reshape(numbers.shape),
     _one_element(0),
     _one_element(-1),
+    _only_special,
     _whole,
     lambda numbers: np.rint(np.asarray(numbers, np.float64) * 4) / 4,
     lambda numbers: np.round(np.asarray(numbers, np.float64), 2),
@@ -73,7 +80,8 @@ def _numeric(value: Tensor) -> bool:
 def _filled(fill: Fill) -> Callable[[str, Tensor], Tensor]:
     def change(_: str, value: Tensor) -> Tensor:
         info = DTYPES[value.dtype]
-        plain = np.clip(fill(value.numbers()), info.low, info.high)
+        filled = fill(value.numbers())
+        plain = np.where(np.isfinite(filled), np.clip(filled, info.low, info.high), filled)
         return tensor(plain != 0 if value.dtype == "bool" else plain, value.dtype)
 
     return change
