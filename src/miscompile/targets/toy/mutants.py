@@ -162,14 +162,16 @@ def _of_number(node: ast.expr) -> Iterator[Change]:
 
 def _of_call(node: ast.expr) -> Iterator[Change]:
     if isinstance(node, ast.Call):
-        first, *more = [*node.args, None]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
             yield "dtype", node.func.value
-        if isinstance(node.func, ast.Name) and node.func.id == "sorted" and first is not None:
-            yield "order", ast.Call(ast.Name("list", ast.Load()), [first], [])
-        if len(node.args) == 2 and first is not None and isinstance(node.func, ast.Name) and node.func.id == "range":
-            yield "off-by-one", ast.Call(node.func, [first, ast.BinOp(node.args[1], ast.Add(), ast.Constant(1))], [])
-        numeric = isinstance(node.func, ast.Attribute | ast.Subscript) and len(more) == 2
+        if isinstance(node.func, ast.Name) and node.func.id == "sorted" and node.args:
+            yield "order", ast.Call(ast.Name("list", ast.Load()), [node.args[0]], [])
+        if len(node.args) == 2 and isinstance(node.func, ast.Name) and node.func.id == "range":
+            yield (
+                "off-by-one",
+                ast.Call(node.func, [node.args[0], ast.BinOp(node.args[1], ast.Add(), ast.Constant(1))], []),
+            )
+        numeric = isinstance(node.func, ast.Attribute | ast.Subscript) and len(node.args) == 2
         if numeric and isinstance(getattr(node.func, "value", None), ast.Name | ast.Subscript):
             module = getattr(node.func, "value", None)
             if isinstance(node.func, ast.Subscript) or (isinstance(module, ast.Name) and module.id == "np"):
@@ -281,7 +283,8 @@ def _changes(place: Place) -> Iterator[Change]:
 def source_of(module: str) -> str:
     """Return the source of a module in `MUTATED`."""
     found = find_spec(f"{_TOY}.{module}")
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
     return Path(found.origin).read_text("utf-8")
 
 
@@ -363,14 +366,14 @@ class Modules:
         if name not in self._made:
             made = self._made[name] = ModuleType(f"{_TOY}.{name}")
             vars(made)["__builtins__"] = self._builtins
-            exec(self._changed.get(name) or _compiled(name), vars(made))  # noqa: S102 - our own source
+            exec(self._changed.get(name) or _compiled(name), vars(made))
         return self._made[name]
 
     def _import(
         self,
         name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002 - the names of `__import__`
-        locals: Mapping[str, object] | None = None,  # noqa: A002
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: tuple[str, ...] = (),
         level: int = 0,
     ) -> ModuleType:

@@ -127,7 +127,7 @@ def _if(condition: str, outputs: str, first: Graph, second: Graph) -> Node:
 
 
 _TWO = _branch(node("Neg", "x", "r"), node("Abs", "x", "s"), outputs="r s")
-_SCALE = {"s": np.float32(0.25), "z": np.int8(3)}
+_SCALE: dict[str, ArrayLike] = {"s": np.float32(0.25), "z": np.int8(3)}
 
 PATTERNS |= {
     "InvolutionElimination": _chain("Neg", "Neg"),
@@ -207,7 +207,8 @@ PATTERNS |= {
         [node("Pad", "x p", "a"), node("Pad", "a q", "b")], {"x": _f(3)}, "b", {"p": _ints(1, 2), "q": _ints(0, 3)}
     ),
     "ExpandMerging": case(
-        [node("Expand", "x p", "a"), node("Expand", "a q", "b")], {"x": _f(3)}, "b", {"p": _ints(2, 3), "q": _ints(4, 1, 1)}
+        [node("Expand", "x p", "a"), node("Expand", "a q", "b")], {"x": _f(3)}, "b",
+        {"p": _ints(2, 3), "q": _ints(4, 1, 1)},
     ),
     "TileMerging": case(
         [node("Tile", "x p", "a"), node("Tile", "a q", "b")], {"x": _X}, "b", {"p": _ints(2, 1), "q": _ints(1, 3)}
