@@ -14,13 +14,13 @@ TABLES = {
     "polyjuice-sequences": "evaluation.polyjuice.commands:sequences",
     "polyjuice-overhead": "evaluation.polyjuice.commands:overhead",
     "orthrus-optbench": "evaluation.orthrus.commands:optbench",
-    "mutants": "evaluation.mutants.commands:mutants",
     "orthrus-overhead": "evaluation.orthrus.commands:overhead",
     "oatest-splicing": "evaluation.oatest.commands:splicing",
     "oatest-ablation": "evaluation.oatest.commands:ablation",
     "oatest-relax": "evaluation.oatest.commands:relax",
     "opera": "evaluation.opera.commands:orders",
     "opera-cost": "evaluation.opera.commands:cost",
+    "mutants": "evaluation.mutants.commands:mutants",
 }
 """Where the command of each table is; it is imported when it is named or listed."""
 
