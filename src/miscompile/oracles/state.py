@@ -19,7 +19,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Verdict, Violated
 from miscompile.graph.randomness import plain
 from miscompile.graph.read import read
-from miscompile.oracles.compare import mismatches
+from miscompile.oracles.compare import contradiction, mismatches
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
@@ -48,15 +48,18 @@ class SameBits:
         first_use, other = outcomes[0], outcomes[1]
         if not isinstance(first_use, Values):
             return Inconclusive(f"{status_of(first_use)} in a plain run")  # other oracles judge that
+        ports = runs[0].case.program.outputs
+        if contradiction(ports, first_use):  # memory that is bound has the declared shape
+            return Inconclusive("undeclared types in a plain run")
         if not isinstance(other, Values):
             return bad_build(runs[1], runs[0], other)
-        found = mismatches(runs[0].case.program.outputs, first_use, other)
+        found = mismatches(ports, first_use, other)
         if not found:
             return Holds()
         if _random(runs[0].case):
             return Inconclusive("the program is random")
         first = found[0]
-        port = runs[0].case.program.outputs[first.output]
+        port = ports[first.output]
         message = f"output '{port.name}' has other bits: {first.detail}"
         details = {"feed": first.feed, "output": first.output}
         return Violated(Evidence(first.kind, RULE, message, runs[1], runs[0], port.name, details))

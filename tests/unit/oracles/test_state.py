@@ -57,3 +57,5 @@ def test_random_programs_and_failures_of_the_plain_run_are_not_judged() -> None:
     runs = SameBits("toy").plan(case(), random.Random(0))
     failed = Raised("run", "Error", "no")
     assert SameBits("toy").judge(runs, [failed, failed]) == Inconclusive("raised in a plain run")
+    shapeless = [values([1.0, 2.0]), values([1.0, 2.0])]
+    assert SameBits("toy").judge(runs, shapeless) == Inconclusive("undeclared types in a plain run")
