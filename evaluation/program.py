@@ -33,6 +33,10 @@ class Tables(VerbGroup):
         del ctx
         return list(TABLES)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all tables with a line each; they have no headings."""
+        click.Group.format_commands(self, ctx, formatter)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a table, None when there is none."""
         del ctx
