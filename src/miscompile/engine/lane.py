@@ -30,7 +30,8 @@ from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
 from miscompile.engine.hazards import KNOWN_COST, LEAST_PART, CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
@@ -47,6 +48,7 @@ from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
 from miscompile.triage.recognition import SignedPredicate, signed_predicate_from
+from miscompile.triage.script import expected_of, first_script
 from miscompile.triage.signature import signature_of
 
 AHEAD = 3
@@ -141,6 +143,8 @@ class _Suspect:
     ahead: _Ahead
     violated: Violated
     outcome: Outcome | None
+    expected: Tensor | None
+    """The right value of the bad output, where another target gave it."""
     spent_us: int
     """CPU time of its test, in microseconds."""
 
@@ -320,7 +324,7 @@ class Lane:
         self.counters["known_us"] += spent_us * known
         self.searches.tested_us += spent_us
         if new is not None:
-            self._pursue(_Suspect(ahead, new, seen.faulty, spent_us))
+            self._pursue(_Suspect(ahead, new, seen.faulty, expected_of(seen), spent_us))
         if (due := self.searches.due()) is not None and not self._recognised(due.ahead, due.violated, due.outcome):
             self._search(due)
 
@@ -404,7 +408,7 @@ class Lane:
             self.counters["unstable"] += 1
             return
         self._charge(ahead, evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
-        if not self._report_if_new(ahead, confirmed, attributed=True):
+        if not self._report_if_new(suspect, confirmed, attributed=True):
             self.counters["known_us"] += spent + suspect.spent_us
             self.risks.charge(evidence.faulty.target, KNOWN_COST)
 
@@ -418,9 +422,10 @@ class Lane:
         """Report a violation whose culprits nobody has searched for; triage does so."""
         evidence, case = suspect.violated.evidence, suspect.ahead.case
         signature = signature_of(evidence, suspect.outcome, (), model_of(case))
-        self._report_if_new(suspect.ahead, ConfirmedViolation(evidence, signature), attributed=False)
+        self._report_if_new(suspect, ConfirmedViolation(evidence, signature), attributed=False)
 
-    def _report_if_new(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
+    def _report_if_new(self, suspect: _Suspect, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
+        ahead = suspect.ahead
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
@@ -428,21 +433,26 @@ class Lane:
             self._send({"duplicate": asdict(confirmed.signature)})
             return False
         facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}
-        self._report_finding(ahead, confirmed, {name: True for name, holds in facts.items() if holds})
+        self._report_finding(suspect, confirmed, {name: True for name, holds in facts.items() if holds})
         return True
 
-    def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
+    def _report_finding(self, suspect: _Suspect, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
+        ahead, versions = suspect.ahead, self._versions(confirmed)
         stored = to_stored(
             confirmed.evidence,
             confirmed.signature,
             ahead.case,
-            self._versions(confirmed),
+            versions,
             self.confirmer.context,
             test=ahead.index,
             **facts,
         )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
-            folder.save(self.plan.out, stored)
+            evidence, culprits = confirmed.evidence, confirmed.signature.culprits
+            same = _place_of(evidence) == _place_of(suspect.violated.evidence)
+            expected = suspect.expected if same else None
+            script = first_script(ahead.case, evidence, suspect.outcome, culprits, versions, expected)
+            folder.save(self.plan.out, replace(stored, script=script))
         record, signature = asdict(record_of(stored)), asdict(confirmed.signature)
         arm = ahead.case.recipe.get(ARM, "")
         self._send({"finding": record, "signature": signature, "unexplained": UNEXPLAINED in facts, "arm": arm})
@@ -476,6 +486,11 @@ class Lane:
     def _send(self, message: dict[str, Any]) -> None:
         self.out.write(json.dumps(message) + "\n")
         self.out.flush()
+
+
+def _place_of(evidence: Evidence) -> tuple[object, ...]:
+    """Return which value a violation is about."""
+    return (evidence.kind, evidence.details.get("feed", 0), evidence.details.get("output"))
 
 
 class Inbox:

@@ -10,7 +10,8 @@ from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ExecutionError, InputError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
-from miscompile.core.events import ProgressListener
+from miscompile.base.wording import counted
+from miscompile.core.events import ProgressListener, Stage, StageListener
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
@@ -31,14 +32,17 @@ from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import blamed
 
 _TURN = 0.05
+_FRONT_END = (library.ORACLE, "migration")
+"""Oracles whose findings keep the signature of a conversion function."""
 _MIGRATED_SECONDS, _MIGRATED_MEMORY = 60.0, 8 << 30
 """Limits of a run of a migrated finding, in seconds and bytes: libraries and exporters need memory as well."""
 
 
-def reduce(out: Path, identifier: str, seconds: float) -> None:
-    """Triage a finding anew, with `seconds` for its reduction, and store the result.
+def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) -> Stored | None:
+    """Triage a finding anew, with `seconds` for its reduction, store the result and return it.
 
-    Raises StoreError when there is no such finding, ExecutionError when triage failed.
+    Returns None when it proved to be the bug of another finding, which now counts it. Raises StoreError when there is
+    no such finding, ExecutionError when triage failed.
     """
     with Store.open(out) as store:
         stored = store.load(identifier)
@@ -46,35 +50,49 @@ def reduce(out: Path, identifier: str, seconds: float) -> None:
         try:
             queue.submit(identifier)
             while not (answers := queue.collect()):
+                on_stage(Stage(queue.doing or "starting"))
                 time.sleep(_TURN)
         finally:
             queue.close()
         (answer,) = answers
         if answer.problem:
             raise ExecutionError(answer.problem)
-        store.settle(identifier)
+        settled = store.settle(identifier)
         for name in answer.slippages:
             found = store.load(name)
             store.register(record_of(found), found.finding.property.signature)
+        return settled
 
 
-def bisect(out: Path, identifier: str) -> None:
-    """Find the culprit passes of a finding again and store them. Raises StoreError when there is no such finding."""
+def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Find the culprit passes of a finding again and store them; return those before and those now.
+
+    Raises StoreError when there is no such finding."""
     with Store.open(out) as store:
         stored = store.load(identifier)
         settings = settings_of(store, stored)
         held, case = stored_property(stored, settings.context), stored.finding.case
         about = parse_target(held.target).about
         with settings.pool() as pool:
+            on_stage(Stage(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
             rng = stream(settings.seed, "bisect", case.program.digest)
             guilty = blamed(culprits(case, held, pool, about.passes, about.twins, rng), held.faulty)
-        store.update(_blaming(stored, guilty))
+        found = _blaming(stored, guilty)
+        store.update(found)
+        return blamed_passes(stored), blamed_passes(found)
+
+
+def blamed_passes(stored: Stored) -> tuple[str, ...]:
+    """Return the passes that a finding blames; a front end's finding has them beside its conversion function."""
+    facts, signature = stored.finding.facts, stored.finding.property.signature
+    front_end = parse_spec(stored.finding.property.oracle).name in _FRONT_END
+    return tuple(facts.get("passes", ())) if front_end else signature.culprits
 
 
 def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     """Return the finding with these culprits; a front end's finding keeps the signature of its conversion function."""
     finding = stored.finding
-    if parse_spec(finding.property.oracle).name in (library.ORACLE, "migration"):
+    if parse_spec(finding.property.oracle).name in _FRONT_END:
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
     signature = finding.property.signature
     signature = replace(signature, culprits=guilty, text="" if guilty else signature.text)
@@ -124,9 +142,9 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
             raise AssertionError("an examination never ends with Needs")
 
 
-def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
+def matrix(target: str, on_stage: StageListener) -> Mapping[str, Mapping[str, bool]]:
     """Return operator -> dtype -> whether `target` accepts it in some form, by probing (cached)."""
-    pairs = probe_support(Plan(target), target).pairs
+    pairs = probe_support(Plan(target), target, on_stage).pairs
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
 

@@ -40,16 +40,17 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from miscompile.base.errors import ModelError, UsageError
+from miscompile.base.errors import MiscompileError, ModelError, UsageError
 from miscompile.codegen.layout import array, assign, call
 from miscompile.codegen.literals import array_code, literal, native, quoted
 from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload_code
 from miscompile.core.case import Case, Port
-from miscompile.core.outcome import Crashed, Outcome
+from miscompile.core.examination import Examination
+from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.small import is_packed
 from miscompile.core.tensor import Tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
@@ -69,6 +70,9 @@ DIES = "DIES:"
 
 PATIENCE = 30
 """Seconds after which a script takes a step for a hang."""
+
+_MOST_BYTES = 1 << 20
+"""Bytes of a program and its inputs above which an unreduced finding gets no script."""
 
 _SPREAD = 10.0
 _TEXT_WIDTH = 110
@@ -144,6 +148,42 @@ def write_script(
         return ""
     skeleton = _template(template)
     return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
+
+
+def first_script(
+    case: Case,
+    evidence: Evidence,
+    outcome: Outcome | None,
+    culprits: Sequence[str],
+    versions: Mapping[str, str],
+    expected: Tensor | None = None,
+) -> str:
+    """Return the script of a finding that nobody has reduced, so that people can run it at once.
+
+    It is empty where none can be written: the program is too large for a text or has no lowering, or the right value
+    came from another target and is not at hand. Triage writes the final one.
+    """
+    reference = evidence.reference
+    crossed = reference is not None and reference.target != evidence.faulty.target
+    size = len(case.program.payload) + sum(value.array.nbytes for feed in case.feeds for value in feed)
+    if size > _MOST_BYTES or (crossed and expected is None):
+        return ""
+    try:
+        return write_script(case, evidence, outcome, culprits=culprits, versions=versions, expected=expected)
+    except MiscompileError:
+        return ""
+
+
+def expected_of(seen: Examination) -> Tensor | None:
+    """Return the right value of the bad output, where another target's run gave it."""
+    if not isinstance(seen.verdict, Violated):
+        return None
+    evidence, outcome = seen.verdict.evidence, seen.reference
+    if evidence.reference is None or evidence.reference.target == evidence.faulty.target:
+        return None
+    if not isinstance(outcome, Values) or "output" not in evidence.details:
+        return None
+    return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]
 
 
 def _test_name(evidence: Evidence, culprits: Sequence[str]) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
+from miscompile.base.wording import counted
 from miscompile.cli.options import json_option, progress
 from miscompile.cli.screens import VerbSet
+from miscompile.cli.verbosity import verbosity_options
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.entry import CorpusModel
 from miscompile.reports.tables import PlainTable, plain_table
@@ -40,6 +42,7 @@ def command() -> None:
     metavar="SECONDS",
     help="How long a model may run to observe its values.",
 )
+@verbosity_options
 @json_option
 def add(names: tuple[str, ...], model_seconds: float, as_json: bool) -> int:
     """Add the models that each NAME stands for, and cut them into slices.
@@ -49,7 +52,7 @@ def add(names: tuple[str, ...], model_seconds: float, as_json: bool) -> int:
     """
     from miscompile.harvest.models.add import add as add_models
 
-    _show(add_models(names, progress(quiet=as_json), model_seconds), as_json=as_json)
+    _show(add_models(names, progress(as_json=as_json), model_seconds), as_json=as_json)
     return 0
 
 
@@ -74,8 +77,8 @@ def _show(models: Sequence[CorpusModel], *, as_json: bool) -> None:
     Console().print(_table(models))
     operators = Counter(op for one in models for op in one.operators)
     click.echo(
-        f"{len(models)} models with {len(operators)} operators, {sum(one.slices for one in models)} slices,"
-        f" in {cache.corpus_folder()}"
+        f"{counted(len(models), 'model')} with {counted(len(operators), 'operator')},"
+        f" {counted(sum(one.slices for one in models), 'slice')}, in {cache.corpus_folder()}"
     )
 
 

@@ -1,23 +1,24 @@
 """The verbs on a stored campaign: `findings`, `report`, and on one finding `reduce`, `bisect`, `repro`, `replay`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, tell, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, progress, stages, whole_identifier
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
-from miscompile.reports.summary import findings_table, record_json, summarise
+from miscompile.reports.summary import record_json, summarise
 from miscompile.reports.writer import write_issue
 from miscompile.triage.clusters import clusters_of
 
@@ -30,19 +31,21 @@ def one_record(out: Path, identifier: str) -> Record:
     return rows.get(identifier) or record_of(stored)
 
 
-def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
-    """Write a changed finding's issue anew and print its row."""
+def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> None:
+    """Write a changed finding's issue anew, and print a sentence about the change, or its row as JSON."""
     write_issue(out, identifier)
-    record = one_record(out, identifier)
     if as_json:
-        click.echo(json.dumps(record_json(record), indent=2))
-    else:
-        Console().print(findings_table([record]))
+        click.echo(json.dumps(record_json(one_record(out, identifier)), indent=2))
+        return
+    click.echo(sentence)
+    if verbosity() == Verbosity.VERBOSE:
+        click.echo(f"The issue text and the script are in {place(out, identifier)}")
 
 
 @click.command("findings", cls=Verb)
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table or text.")
 def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     """List the findings in OUT, or print the issue text of finding ID.
@@ -60,12 +63,16 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             summary, damaged = summarise(store), store.damaged
         show(summary, out, as_json=as_json)
         for problem in damaged:
-            tell(f"miscompile: warning: {problem}")
+            warn(problem)
         return code_of(summary)
     record = one_record(out, identifier)
     with Store.open(out, create=False) as store:
         clusters = clusters_of(store)
     cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
+    if record.status == "pending" and not as_json:
+        tell(
+            f"{identifier} is pending: it was not repeated or reduced yet; `miscompile reduce {out} {identifier}` does"
+        )
     text = write_issue(out, identifier, [other for other in cluster if other != identifier])
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
@@ -126,7 +133,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
         raise UsageError("--out needs at least one campaign's folder before it")
     written, problems = write_site(outs, folder, support)
     for problem in problems:
-        tell(f"miscompile: warning: {problem}")
+        warn(problem)
     click.echo(json.dumps({SITE.name: [str(path) for path in written]}, indent=2) if as_json else str(written[0]))
     return 0
 
@@ -136,6 +143,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
 @id_argument
 @click.option("--time", "seconds", default="2m", show_default=True, metavar="TIME", callback=values.duration,
               help="Stop after 90, 5m, 2h, ...")  # fmt: skip
+@verbosity_options
 @json_option
 def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     """Reduce finding ID in OUT further: fewer nodes, smaller shapes, plainer attributes and values.
@@ -146,12 +154,33 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
 
     The finding's folder then holds the smaller model; the first one stays as original.onnx.
     """
-    one_record(out, identifier)
+    before = one_record(out, identifier)
     from miscompile.engine import single
 
-    single.reduce(out, identifier, seconds)
-    show_record(out, identifier, as_json=as_json)
+    with stages(as_json=as_json) as on_stage:
+        stored = single.reduce(out, identifier, seconds, on_stage)
+    if stored is None:
+        told = f"{identifier} is the bug of another finding, which now counts it"
+        click.echo(json.dumps({"id": identifier, "status": "duplicate"}) if as_json else told)
+        return 0
+    show_record(out, identifier, f"{identifier}: {reduced_sentence(before, record_of(stored))}", as_json=as_json)
     return 0
+
+
+def reduced_sentence(before: Record, after: Record) -> str:
+    """Say what became of a finding that was reduced: its size, its culprits, its status."""
+    size = f"{before.nodes} -> {counted(after.nodes, 'node')}" if before.nodes else counted(after.nodes, "node")
+    if before.nodes == after.nodes:
+        size = f"{counted(after.nodes, 'node')}, as before"
+    guilty = f"guilty: {' + '.join(after.culprits)}" if after.culprits else ""
+    return "; ".join(filter(None, (size, guilty, after.status)))
+
+
+def bisected_sentence(before: Sequence[str], after: Sequence[str]) -> str:
+    """Say which passes are to blame, and what was blamed before."""
+    guilty = f"guilty: {' + '.join(after)}" if after else "no pass that can be switched off is to blame"
+    told = f"before: {' + '.join(before) or 'none'}"
+    return f"{guilty}, {'unchanged' if set(before) == set(after) else told}"
 
 
 @click.command("bisect", cls=Verb)
@@ -159,6 +188,7 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
 @id_argument
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
 @click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
+@verbosity_options
 @json_option
 def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
     """Find the smallest set of passes that must be on for finding ID in OUT to show.
@@ -179,10 +209,11 @@ def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool
     from miscompile.engine import single
 
     if not releases:
-        single.bisect(out, identifier)
-        show_record(out, identifier, as_json=as_json)
+        with stages(as_json=as_json) as on_stage:
+            guilty = single.bisect(out, identifier, on_stage)
+        show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
-    found = single.releases(out, identifier, keep, tell).as_json()
+    found = single.releases(out, identifier, keep, progress(as_json=as_json)).as_json()
     click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
     return 0
 
@@ -258,7 +289,7 @@ def _target_of_script(out: Path, identifier: str) -> str:
             campaign = store.campaign()
         if campaign is None:
             raise
-        tell(f"miscompile: warning: {error}; its script is run on {campaign.target.split()[0]}")
+        warn(f"{error}; its script is run on {campaign.target.split()[0]}")
         return campaign.target.split()[0]
     if not stored.script:
         raise InputError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")

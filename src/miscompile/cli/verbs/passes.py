@@ -8,9 +8,11 @@ import click
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
-from miscompile.cli.options import ready
+from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
 from miscompile.reports.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ _SHOWN = 3
     metavar="FILE",
     help="Use the patterns in this file, as `miscompile harvest` makes them, as well.",
 )
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the whole matrix, instead of a table.")
 def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List the passes of TARGET: their patterns, the programs that they changed, and which passes fired together.
@@ -66,7 +69,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         if not given["seconds"]:
             raise UsageError("--time 0 leaves no time to measure; give --time more than 0")
         target = ready(target)
-        tables = [table_of(target, measured(target, on_progress=_ignore if as_json else _print_progress, **given))]
+        with stages(as_json=as_json) as on_stage:
+            tables = [table_of(target, measured(target, on_stage=on_stage, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -75,16 +79,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     return 0
 
 
-def _print_progress(done: int) -> None:
-    click.echo(f"\r{done:,} programs", nl=False, err=True)
-
-
-def _ignore(done: int) -> None:
-    """Discard the progress, because only JSON is wanted."""
-
-
 def _table(found: "PassTable") -> PlainTable:
-    title = f"{found.target}: {found.programs:,} programs watched"
+    title = f"{found.target}: {counted(found.programs, 'program')} watched"
     table = plain_table("pass", "combined with", numbers=("patterns", "fired", "triggered"), title=title)
     for row in found.rows:
         triggered = f"{row.woken / row.tried:.0%}" if row.tried else "-"

@@ -7,9 +7,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import json_option, out_argument, tell, whole_identifier
+from miscompile.cli.options import json_option, out_argument, stages, whole_identifier
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
+from miscompile.core.events import Stage
 from miscompile.findings.folder import Stored, place
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, of_all_releases
@@ -26,6 +29,7 @@ from miscompile.triage.ready import Readiness
 @ledger_option
 @click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True,
               metavar="SECONDS", help="Give up on one run of a script after this long.")  # fmt: skip
+@verbosity_options
 @json_option
 def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_seconds: float, as_json: bool) -> int:
     """Check which confirmed findings in OUT are ready to be filed with the compiler's project.
@@ -47,14 +51,19 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
         found = [store.load(identifier) for identifier in chosen]
     links = _links(ledger_place(ledger, out), found)
     answers: list[tuple[Stored, Readiness]] = []
-    for stored in found:
-        tell(f"{stored.finding.identifier} ...")
-        answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
+    with stages(as_json=as_json) as on_stage:
+        for done, stored in enumerate(found):
+            on_stage(Stage("running the scripts of the findings", done, len(found)))
+            answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
     _keep(out, answers)
     if as_json:
         click.echo(json.dumps([{"id": one.finding.identifier, **said.as_json()} for one, said in answers], indent=2))
-    else:
+    elif answers:
         Console().print(_table(answers))
+        done = sum(not said.missing for _, said in answers)
+        click.echo(f"{done} of {counted(len(answers), 'finding')} can be filed")
+    else:
+        click.echo("There is no confirmed finding; `miscompile findings` lists those that there are.")
     return int(any(said.missing for _, said in answers))
 
 

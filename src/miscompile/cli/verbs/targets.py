@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli.options import ready, tell
+from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import VerbSet
+from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
 from miscompile.environments.resolve import make_newest, make_version
@@ -48,7 +49,10 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
     if wanted is not None:
         from miscompile.engine.single import matrix
 
-        _matrix(matrix(ready(wanted)), as_json=as_json)
+        spec = ready(wanted)
+        with stages(as_json=as_json) as on_stage:
+            found = matrix(spec, on_stage)
+        _matrix(found, as_json=as_json)
         return 0
     rows = [*(_row(name, ask=ask) for name in target_names()), *_broken_rows()]
     if as_json:
@@ -62,6 +66,7 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
 
 @command.command("install", short_help="Make environments.")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@verbosity_options
 def install(targets: tuple[str, ...]) -> int:
     """Make an environment for each TARGET: for the version that it names, else for the newest release.
 

@@ -37,6 +37,11 @@ def any_case(case: Case) -> bool:
     return True
 
 
+def ignore(case: Case) -> None:
+    """Do nothing with a smaller case."""
+    del case
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The limits of a search: at most `tries` examinations, and until `expired()` returns True."""
@@ -82,15 +87,16 @@ def reduce_case(
     budget: Budget | None = None,
     reductions: Sequence[Reduction[D]] | None = None,
     admits: Callable[[Case], bool] = any_case,
+    on_smaller: Callable[[Case], None] = ignore,
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To keep the attribution, pass the oracle that `bisect.only` makes. `kind` converts such cases to drafts
-    (`GraphDrafts`, `InvalidDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must
-    also satisfy `admits`, which is called last. A case that `kind` cannot convert is returned unchanged. Deterministic
-    for a given `rng`.
+    (`GraphDrafts`, `InvalidDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results
+    must also satisfy `admits`, which is called last. `on_smaller` gets each case that is adopted. A case that
+    `kind` cannot convert is returned unchanged. Deterministic for a given `rng`.
     """
-    search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits)
+    search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits, on_smaller)
     if not search.start(case):
         return None
     if search.best is not None and search.defined:
@@ -109,9 +115,11 @@ class Search(Generic[D]):
         kind: DraftKind[D],
         budget: Budget,
         admits: Callable[[Case], bool] = any_case,
+        on_smaller: Callable[[Case], None] = ignore,
     ) -> None:
         self._oracle, self._runner, self._seed, self._kind, self._budget = oracle, runner, seed, kind, budget
         self._admits = admits
+        self._on_smaller = on_smaller
         self._seen: set[str] = set()
         self._slippages: dict[Symptom, Slippage] = {}
         self._steps: list[str] = []
@@ -171,6 +179,7 @@ class Search(Generic[D]):
             return False
         self.best, self._cost = small, cost
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
+        self._on_smaller(case)
         return True
 
     def result(self) -> Reduced:
