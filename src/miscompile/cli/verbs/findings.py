@@ -17,8 +17,8 @@ from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import findings_table, record_json, summarise
-from miscompile.reports.writer import write_issue
-from miscompile.triage.clusters import clusters_of
+from miscompile.reports.writer import write_issue_of_cluster
+from miscompile.triage.clusters import one_of_each_cause
 
 
 def one_record(out: Path, identifier: str) -> Record:
@@ -31,7 +31,7 @@ def one_record(out: Path, identifier: str) -> Record:
 
 def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
     """Write a changed finding's issue anew and print its row."""
-    write_issue(out, identifier)
+    write_issue_of_cluster(out, identifier)
     record = one_record(out, identifier)
     if as_json:
         click.echo(json.dumps(record_json(record), indent=2))
@@ -62,10 +62,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             tell(f"miscompile: warning: {problem}")
         return code_of(summary)
     record = one_record(out, identifier)
-    with Store.open(out, create=False) as store:
-        clusters = clusters_of(store)
-    cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
-    text = write_issue(out, identifier, [other for other in cluster if other != identifier])
+    text = write_issue_of_cluster(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
 
@@ -155,35 +152,66 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
 
 @click.command("bisect", short_help="Find the passes, or the release, that are to blame.")
 @out_argument
-@id_argument
+@click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
 @click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
 @json_option
-def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
+def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_json: bool) -> int:
     """Find the smallest set of passes that must be on for finding ID in OUT to show.
 
     With --releases, find the first release that shows it: the finding's script runs in environments with older
-    releases, which are made one after the other (each some hundred megabytes) and removed again. The search assumes
-    that every release from the first bad one to the one of the finding shows it. Releases that cannot be
-    installed or cannot run the script are skipped.
+    releases, which are made (each some hundred megabytes) and removed again. The search assumes that every release
+    from the first bad one to the one of the finding shows it. Releases that cannot be installed or cannot run the
+    script are skipped. Without ID, the smallest confirmed finding of each cause is searched for, and the environments
+    are removed at the end. The issue text then says which releases were tried.
 
     \b
     Examples:
       miscompile bisect miscompile-out wrong-0a1b2c3d4e
       miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
+      miscompile bisect miscompile-out --releases
+
+    Exit code 1 when a search of releases gives no answer.
     """
     if keep and not releases:
         raise UsageError("--keep goes with --releases")
-    one_record(out, identifier)
+    if not releases and identifier is None:
+        raise UsageError("name a finding; only --releases goes without ID")
+    if identifier is not None:
+        one_record(out, identifier)
     from miscompile.engine import single
 
     if not releases:
+        assert identifier is not None
         single.bisect(out, identifier)
         show_record(out, identifier, as_json=as_json)
         return 0
-    found = single.releases(out, identifier, keep, tell).as_json()
-    click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
-    return 0
+    return _releases(out, identifier, keep, as_json=as_json)
+
+
+def _releases(out: Path, identifier: str | None, keep: bool, *, as_json: bool) -> int:
+    """Search the releases for one finding, or for one of each cause; return the exit code."""
+    from miscompile.engine import single
+
+    with Store.open(out, create=False) as store:
+        chosen = [identifier] if identifier is not None else one_of_each_cause(store)
+    told, unanswered = [], 0
+    for name, found in single.releases(out, chosen, keep, tell):
+        if isinstance(found, str):
+            unanswered += 1
+            tell(f"miscompile: warning: {name}: {found}")
+            continue
+        write_issue_of_cluster(out, name)
+        history = found.as_json()
+        told.append({"id": name, **history})
+        if not as_json:
+            click.echo(verdict(name, history))
+    if as_json:
+        click.echo(json.dumps(told[0] if identifier is not None and told else told, indent=2))
+    return int(unanswered > 0)
+
+
+_SAID = {"shows": "shows it", "absent": "does not show it", "other": "raises another error", "skipped": "cannot say"}
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
@@ -191,8 +219,11 @@ def verdict(identifier: str, found: Mapping[str, Any]) -> str:
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:
-        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        answer = _SAID[newest["answer"]]
         lines.append(f"the newest release, {newest['release']}, {answer}")
+    others = [one["release"] for one in found["tried"] if one["answer"] == "other"]
+    if others:
+        lines.append(f"another error: {', '.join(others)}")
     if found["skipped"]:
         lines.append(f"skipped: {', '.join(found['skipped'])}")
     return "\n".join(lines)
@@ -203,7 +234,7 @@ def _before(found: Mapping[str, Any]) -> str:
         return f"the last release without it is {found['last_good']}"
     if found["tried"][0]["release"] == found["first_bad"]:
         return "that is the oldest release"
-    return "no older release can run its script"
+    return "no older release gives an answer"
 
 
 @click.command("repro", short_help="Run a finding's standalone script.")
