@@ -66,6 +66,12 @@ def clusters_of(store: Store) -> list[CauseCluster]:
     return clusters(found)
 
 
+def one_of_each_cause(store: Store) -> list[str]:
+    """Return the confirmed findings without those that seem to have the cause of a smaller one."""
+    more = {name for cluster in clusters_of(store) for name in cluster.identifiers[1:]}
+    return [record.identifier for record in store.findings("confirmed") if record.identifier not in more]
+
+
 class _Triaged:
     """A triaged finding; its program and its pattern are read when they are first asked for."""
 

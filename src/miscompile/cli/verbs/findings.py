@@ -12,15 +12,15 @@ from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, progress, stages, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, stages, whole_identifier
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import record_json, summarise
-from miscompile.reports.writer import write_issue
-from miscompile.triage.clusters import clusters_of
+from miscompile.reports.writer import write_issue_of_cluster
+from miscompile.triage.clusters import one_of_each_cause
 
 
 def one_record(out: Path, identifier: str) -> Record:
@@ -33,7 +33,7 @@ def one_record(out: Path, identifier: str) -> Record:
 
 def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> None:
     """Write a changed finding's issue anew, and print a sentence about the change, or its row as JSON."""
-    write_issue(out, identifier)
+    write_issue_of_cluster(out, identifier)
     if as_json:
         click.echo(json.dumps(record_json(one_record(out, identifier)), indent=2))
         return
@@ -66,14 +66,11 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             warn(problem)
         return code_of(summary)
     record = one_record(out, identifier)
-    with Store.open(out, create=False) as store:
-        clusters = clusters_of(store)
-    cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
     if record.status == "pending" and not as_json:
         tell(
             f"{identifier} is pending: it was not repeated or reduced yet; `miscompile reduce {out} {identifier}` does"
         )
-    text = write_issue(out, identifier, [other for other in cluster if other != identifier])
+    text = write_issue_of_cluster(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
 
@@ -185,37 +182,68 @@ def bisected_sentence(before: Sequence[str], after: Sequence[str]) -> str:
 
 @click.command("bisect", cls=Verb)
 @out_argument
-@id_argument
+@click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
 @click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
 @verbosity_options
 @json_option
-def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
+def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_json: bool) -> int:
     """Find the smallest set of passes that must be on for finding ID in OUT to show.
 
     With --releases, find the first release that shows it: the finding's script runs in environments with older
-    releases, which are made one after the other (each some hundred megabytes) and removed again. The search assumes
-    that every release from the first bad one to the one of the finding shows it. Releases that cannot be
-    installed or cannot run the script are skipped.
+    releases, which are made (each some hundred megabytes) and removed again. The search assumes that every release
+    from the first bad one to the one of the finding shows it. Releases that cannot be installed or cannot run the
+    script are skipped. Without ID, the smallest confirmed finding of each cause is searched for, and the environments
+    are removed at the end. The issue text then says which releases were tried.
 
     \b
     Examples:
       miscompile bisect miscompile-out wrong-0a1b2c3d4e
       miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
+      miscompile bisect miscompile-out --releases
+
+    Exit code 1 when a search of releases gives no answer.
     """
     if keep and not releases:
         raise UsageError("--keep goes with --releases")
-    one_record(out, identifier)
+    if not releases and identifier is None:
+        raise UsageError("name a finding; only --releases goes without ID")
+    if identifier is not None:
+        one_record(out, identifier)
     from miscompile.engine import single
 
     if not releases:
+        assert identifier is not None
         with stages(as_json=as_json) as on_stage:
             guilty = single.bisect(out, identifier, on_stage)
         show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
-    found = single.releases(out, identifier, keep, progress(as_json=as_json)).as_json()
-    click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
-    return 0
+    return _releases(out, identifier, keep, as_json=as_json)
+
+
+def _releases(out: Path, identifier: str | None, keep: bool, *, as_json: bool) -> int:
+    """Search the releases for one finding, or for one of each cause; return the exit code."""
+    from miscompile.engine import single
+
+    with Store.open(out, create=False) as store:
+        chosen = [identifier] if identifier is not None else one_of_each_cause(store)
+    told, unanswered = [], 0
+    for name, found in single.releases(out, chosen, keep, tell):
+        if isinstance(found, str):
+            unanswered += 1
+            tell(f"miscompile: warning: {name}: {found}")
+            continue
+        write_issue_of_cluster(out, name)
+        history = found.as_json()
+        told.append({"id": name, **history})
+        if not as_json:
+            click.echo(verdict(name, history))
+    if as_json:
+        click.echo(json.dumps(told[0] if identifier is not None and told else told, indent=2))
+    return int(unanswered > 0)
+
+
+_SAID = {"shows": "shows it", "absent": "does not show it", "other": "raises another error", "skipped": "cannot say"}
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
@@ -223,8 +251,11 @@ def verdict(identifier: str, found: Mapping[str, Any]) -> str:
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:
-        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        answer = _SAID[newest["answer"]]
         lines.append(f"the newest release, {newest['release']}, {answer}")
+    others = [one["release"] for one in found["tried"] if one["answer"] == "other"]
+    if others:
+        lines.append(f"another error: {', '.join(others)}")
     if found["skipped"]:
         lines.append(f"skipped: {', '.join(found['skipped'])}")
     return "\n".join(lines)
@@ -235,7 +266,7 @@ def _before(found: Mapping[str, Any]) -> str:
         return f"the last release without it is {found['last_good']}"
     if found["tried"][0]["release"] == found["first_bad"]:
         return "that is the oldest release"
-    return "no older release can run its script"
+    return "no older release gives an answer"
 
 
 @click.command("repro", cls=Verb)

@@ -19,7 +19,7 @@ from miscompile.findings.ledger_entry import key_of, of_all_releases
 from miscompile.findings.store import Store
 from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.reports.wording import title_of
-from miscompile.triage.clusters import clusters_of
+from miscompile.triage.clusters import one_of_each_cause
 from miscompile.triage.ready import Readiness
 
 
@@ -47,7 +47,7 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     Exit code 0 when all are ready, 1 when one is not.
     """
     with Store.open(out, create=False) as store:
-        chosen = identifiers or _one_of_each_cause(store)
+        chosen = identifiers or one_of_each_cause(store)
         found = [store.load(identifier) for identifier in chosen]
     links = _links(ledger_place(ledger, out), found)
     answers: list[tuple[Stored, Readiness]] = []
@@ -65,12 +65,6 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     else:
         click.echo("There is no confirmed finding; `miscompile findings` lists those that there are.")
     return int(any(said.missing for _, said in answers))
-
-
-def _one_of_each_cause(store: Store) -> list[str]:
-    """Return the confirmed findings without those that seem to have the cause of a smaller one."""
-    more = {name for cluster in clusters_of(store) for name in cluster.identifiers[1:]}
-    return [record.identifier for record in store.findings("confirmed") if record.identifier not in more]
 
 
 def _links(file: Path, found: list[Stored]) -> dict[str, str]:
