@@ -123,7 +123,7 @@ def test_an_output_without_an_inferred_rank_gets_that_of_its_values() -> None:
     nodes = (Node("Reshape", ("x", "s"), ("r",)), Node("Softmax", ("r",), ("p",)), Node("Neg", ("p",), ("y",)))
     inputs = (ValueInfo("x", kind), ValueInfo("s", TensorType("int64", ("n",))))
     model = Model(Graph("g", inputs, (ValueInfo("y", kind),), nodes), {"": 18})
-    feed = {"x": np.ones((3, 4), np.float32), "s": np.array([3, 4], np.int64)}
+    feed: dict[str, np.ndarray] = {"x": np.ones((3, 4), np.float32), "s": np.array([3, 4], np.int64)}
     assert operators(reduce(case_of(model, feed), compiler).case) == ["Softmax"]
 
 
