@@ -12,15 +12,15 @@ from evaluation.mutants.campaign import Draw, NoMoreTestsError
 from evaluation.mutants.running import SharedRunner, SharedRuns
 from miscompile.base.rng import stream
 from miscompile.core.case import Case, Feed
-from miscompile.core.run import Run
 from miscompile.core.ports import Oracle
+from miscompile.core.run import Run
+from miscompile.core.tensor import tensor
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import probe
 from miscompile.engine.wiring import make_oracle, make_producer
 from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.core.tensor import tensor
 from miscompile.producers.scheduled import CHECK, Scheduled
 
 MIXTURE, NNSMITH = "mixture", "nnsmith"

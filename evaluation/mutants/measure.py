@@ -65,7 +65,9 @@ def measure(settings: MutationSettings, watch: Watch) -> Iterator[MutationFigure
     yield figures
 
 
-def _measured(arm: str, settings: MutationSettings, figures: MutationFigures, watch: Watch) -> Iterator[MutationFigures]:
+def _measured(
+    arm: str, settings: MutationSettings, figures: MutationFigures, watch: Watch
+) -> Iterator[MutationFigures]:
     """Measure one arm; it is among the figures when it is done, so that an interrupted one begins again."""
     draw = draw_for(arm, settings.seed, settings.nnsmith)
     campaign = MutantCampaign(arm, draw, settings.seed, tuple(figures.mutants))

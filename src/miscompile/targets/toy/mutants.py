@@ -162,18 +162,16 @@ def _of_number(node: ast.expr) -> Iterator[Change]:
 
 def _of_call(node: ast.expr) -> Iterator[Change]:
     if isinstance(node, ast.Call):
-        first, *more = [*node.args, None]
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
-            yield "dtype", node.func.value
-        if isinstance(node.func, ast.Name) and node.func.id == "sorted" and first is not None:
-            yield "order", ast.Call(ast.Name("list", ast.Load()), [first], [])
-        if len(node.args) == 2 and first is not None and isinstance(node.func, ast.Name) and node.func.id == "range":
-            yield "off-by-one", ast.Call(node.func, [first, ast.BinOp(node.args[1], ast.Add(), ast.Constant(1))], [])
-        numeric = isinstance(node.func, ast.Attribute | ast.Subscript) and len(more) == 2
-        if numeric and isinstance(getattr(node.func, "value", None), ast.Name | ast.Subscript):
-            module = getattr(node.func, "value", None)
-            if isinstance(node.func, ast.Subscript) or (isinstance(module, ast.Name) and module.id == "np"):
-                yield "swap", ast.Call(node.func, [node.args[1], node.args[0]], node.keywords)
+        called, args = node.func, node.args
+        name = called.id if isinstance(called, ast.Name) else ""
+        if isinstance(called, ast.Attribute) and called.attr == "astype":
+            yield "dtype", called.value
+        if name == "sorted":
+            yield "order", ast.Call(ast.Name("list", ast.Load()), args[:1], [])
+        if name == "range" and len(args) == 2:
+            yield "off-by-one", ast.Call(called, [args[0], ast.BinOp(args[1], ast.Add(), ast.Constant(1))], [])
+        if len(args) == 2 and _is_numeric(called):
+            yield "swap", ast.Call(called, [args[1], args[0]], node.keywords)
     elif isinstance(node, ast.Name | ast.Attribute):
         name = node.id if isinstance(node, ast.Name) else node.attr
         if name in _TWINS:
@@ -182,6 +180,13 @@ def _of_call(node: ast.expr) -> Iterator[Change]:
                 ast.Name(twin, node.ctx) if isinstance(node, ast.Name) else ast.Attribute(node.value, twin, node.ctx)
             )
             yield ("dtype" if name in ("int64", "float32", "float64", "bool_") else "other-name"), changed
+
+
+def _is_numeric(called: ast.expr) -> bool:
+    """Tell whether a function is one of numpy, or comes out of a table."""
+    if isinstance(called, ast.Attribute):
+        return isinstance(called.value, ast.Name) and called.value.id == "np"
+    return isinstance(called, ast.Subscript)
 
 
 def _of_tuple(node: ast.expr) -> Iterator[Change]:
@@ -281,7 +286,8 @@ def _changes(place: Place) -> Iterator[Change]:
 def source_of(module: str) -> str:
     """Return the source of a module in `MUTATED`."""
     found = find_spec(f"{_TOY}.{module}")
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
     return Path(found.origin).read_text("utf-8")
 
 
@@ -296,14 +302,16 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield target.id, part
 
 
-def sites_of(module: str, tree: ast.Module) -> Iterator[Site]:
-    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree."""
+def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
+    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names one of them."""
     counts: dict[tuple[str, str], int] = {}
     for function, part in _named_parts(tree):
         for place, statement, in_test in _places(part, None, False):
             for operator, changed in _changes(place):
                 number = counts[function, operator] = counts.get((function, operator), 0) + 1
                 name = f"{module.rpartition('.')[2]}.{function.strip('_')}.{operator}.{number}"
+                if only and name != only:
+                    continue
                 line = getattr(place.node, "lineno", getattr(place.parent, "lineno", 0))
                 before, after = (ast.unparse(ast.fix_missing_locations(one)) for one in (place.node, changed))
                 if before != after:
@@ -327,10 +335,9 @@ def _mutated(name: str) -> tuple[str, ast.Module]:
     for module in MUTATED:
         if name.startswith(module.rpartition(".")[2] + "."):
             tree = ast.parse(source_of(module))
-            for site in sites_of(module, tree):
-                if site.mutant.name == name:
-                    site.place.put(ast.copy_location(site.changed, site.place.node))
-                    return module, ast.fix_missing_locations(tree)
+            for site in sites_of(module, tree, name):
+                site.place.put(ast.copy_location(site.changed, site.place.node))
+                return module, ast.fix_missing_locations(tree)
     raise SpecError(f"toy has no mutant '{name}'; `python -m evaluation mutants --list` prints them")
 
 
@@ -363,14 +370,14 @@ class Modules:
         if name not in self._made:
             made = self._made[name] = ModuleType(f"{_TOY}.{name}")
             vars(made)["__builtins__"] = self._builtins
-            exec(self._changed.get(name) or _compiled(name), vars(made))  # noqa: S102 - our own source
+            exec(self._changed.get(name) or _compiled(name), vars(made))
         return self._made[name]
 
     def _import(
         self,
         name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002 - the names of `__import__`
-        locals: Mapping[str, object] | None = None,  # noqa: A002
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: tuple[str, ...] = (),
         level: int = 0,
     ) -> ModuleType:

@@ -127,7 +127,7 @@ def _if(condition: str, outputs: str, first: Graph, second: Graph) -> Node:
 
 
 _TWO = _branch(node("Neg", "x", "r"), node("Abs", "x", "s"), outputs="r s")
-_SCALE = {"s": np.float32(0.25), "z": np.int8(3)}
+_SCALE: Mapping[str, ArrayLike] = {"s": np.float32(0.25), "z": np.int8(3)}
 
 PATTERNS |= {
     "InvolutionElimination": _chain("Neg", "Neg"),
@@ -207,7 +207,8 @@ PATTERNS |= {
         [node("Pad", "x p", "a"), node("Pad", "a q", "b")], {"x": _f(3)}, "b", {"p": _ints(1, 2), "q": _ints(0, 3)}
     ),
     "ExpandMerging": case(
-        [node("Expand", "x p", "a"), node("Expand", "a q", "b")], {"x": _f(3)}, "b", {"p": _ints(2, 3), "q": _ints(4, 1, 1)}
+        [node("Expand", "x p", "a"), node("Expand", "a q", "b")], {"x": _f(3)}, "b",
+        {"p": _ints(2, 3), "q": _ints(4, 1, 1)},
     ),
     "TileMerging": case(
         [node("Tile", "x p", "a"), node("Tile", "a q", "b")], {"x": _X}, "b", {"p": _ints(2, 1), "q": _ints(1, 3)}
@@ -230,7 +231,7 @@ PATTERNS |= {
     ),
     "QuantisedRelu": case(
         [node("Relu", "x", "a"), node("QuantizeLinear", "a s z", "b")], {"x": _X}, "b",
-        {"s": np.float32(0.25), "z": np.uint8(0)},
+        {"s": np.array(0.25, np.float32), "z": np.array(0, np.uint8)},
     ),
     "QuantisedTable": case(
         [node("DequantizeLinear", "x s z", "a"), node("Sigmoid", "a", "b"), node("QuantizeLinear", "b t y", "c")],
