@@ -10,6 +10,7 @@ import json
 import random
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def main() -> None:
         name, start = f"{len(seconds):06}", time.process_time()
         try:
             model, inputs = make(rng.getrandbits(31))
-        except Exception as error:  # NNSmith's generation and export fail in many ways
+        except Exception as error:  # noqa: BLE001 - NNSmith's generation and export fail in many ways
             failed += 1
             print(f"failed: {type(error).__name__}", flush=True)
             continue
@@ -48,7 +49,7 @@ def main() -> None:
     print(f"{len(seconds)} models, {failed} failures, {time.process_time() - begin:.0f} CPU s")
 
 
-def _maker(nodes):
+def _maker(nodes: int) -> Callable[[int], tuple[bytes, dict[str, np.ndarray]]]:
     """Return a function from a seed to the bytes of a model and its inputs, as NNSmith's `model_gen` makes them."""
     from nnsmith.abstract.extension import activate_ext
     from nnsmith.backends.factory import BackendFactory
@@ -64,7 +65,7 @@ def _maker(nodes):
     hijack_patch_requires([])
     activate_ext(opset=opset, factory=factory)
 
-    def make(seed):
+    def make(seed: int) -> tuple[bytes, dict[str, np.ndarray]]:
         random.seed(seed)
         np.random.seed(seed % 2**32)
         torch.manual_seed(seed)

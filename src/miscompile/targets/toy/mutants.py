@@ -20,7 +20,8 @@ from miscompile.base.errors import SpecError
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Bugs, Code
 from miscompile.targets.toy.kernels.table import interpret
-from miscompile.targets.toy.passes.pipeline import optimise
+from miscompile.targets.toy.passes.pipeline import PASSES, optimise
+from miscompile.targets.toy.passes.rewriting import Pass
 
 _TOY = "miscompile.targets.toy"
 
@@ -36,13 +37,14 @@ _RELOADED = (*MUTATED, "passes.pipeline", "passes.fatal", "kernels.table")
 
 @dataclass(frozen=True, slots=True)
 class Optimiser:
-    """The two functions of the toy that a mutant replaces."""
+    """The functions of the toy that a mutant replaces, and the passes that `optimise` runs."""
 
     optimise: Callable[[Code, str, frozenset[str], Bugs], tuple[str, ...]]
     interpret: Callable[[Code, tuple[Any, ...]], list[Array | None]]
+    passes: tuple[Pass, ...]
 
 
-SOUND = Optimiser(optimise, interpret)
+SOUND = Optimiser(optimise, interpret, PASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +305,7 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
-    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names one of them."""
+    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names just one."""
     counts: dict[tuple[str, str], int] = {}
     for function, part in _named_parts(tree):
         for place, statement, in_test in _places(part, None, False):
@@ -349,9 +351,7 @@ def load(name: str) -> Optimiser:
     if name == "none":
         return SOUND
     module, tree = _mutated(name)
-    fresh = Modules({module: tree})
-    pipeline, table = fresh.module("passes.pipeline"), fresh.module("kernels.table")
-    return Optimiser(pipeline.optimise, table.interpret)
+    return Modules({module: tree}).optimiser()
 
 
 class Modules:
@@ -364,6 +364,11 @@ class Modules:
         self._changed = {name: compile(tree, f"<{name}>", "exec") for name, tree in changed.items()}
         self._made: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), **(extra or {}), "__import__": self._import}
+
+    def optimiser(self) -> Optimiser:
+        """Return the optimiser that these modules are."""
+        pipeline, table = self.module("passes.pipeline"), self.module("kernels.table")
+        return Optimiser(pipeline.optimise, table.interpret, pipeline.PASSES)
 
     def module(self, name: str) -> ModuleType:
         """Return the module `name` (without the package's name), executing it when it is wanted first."""
