@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from evaluation.mutants.infection import Infection
-from evaluation.mutants.running import SharedRunner, SharedRuns
+from evaluation.mutants.running import SharedRunner, SharedRuns, TracingRunner
 from miscompile.base.rng import stream
 from miscompile.core.case import Case, Port
 from miscompile.core.examination import Examination, conclude
@@ -29,8 +29,10 @@ _RENEWED = 0.8
 _KERNELS = "kernels."
 
 ENOUGH = 150
-"""Tests that concern a mutant and leave its program as it was, or change the program and not the verdict, after which
-the campaign gives it up: it survives."""
+"""Tests that change the program of a mutant, and not the verdict, after which the campaign gives it up: it survives."""
+
+_OFTEN, _RARELY = 30, 10
+"""A mutant whose program came out unchanged this often is run on one infecting test of so many only."""
 
 
 @dataclass(slots=True)
@@ -138,21 +140,17 @@ class MutantCampaign:
         wanted = self._living | self._unfixed
         if self._infection is None or len(wanted) < _RENEWED * self._probed:
             self._infection, self._probed = Infection(wanted), len(wanted)
-        self._infection.clear()
-        presenting = TransformingRunner(cast(Pool, SharedRunner(SharedRuns(), self._infection.optimiser, kernels=True)))
-        presenting.run(runs)
-        self._infection.meet(shared.operators)
-        return sorted(self._infection.names & wanted)
+        TransformingRunner(cast(Pool, TracingRunner(shared, self._infection))).run(runs)
+        return sorted(shared.infected & wanted)
 
     def _try(
         self, name: str, number: int, runs: tuple[Run, ...], oracle: Oracle, shared: SharedRuns, sound: Examination
     ) -> None:
         score = self.score
         infected, changed = score.infected.get(name, 0), score.changed.get(name, 0)
-        if changed >= ENOUGH or infected - changed >= ENOUGH:
-            self._forget(name)
-            return
         score.infected[name] = infected + 1
+        if infected - changed >= _OFTEN and infected % _RARELY:
+            return
         if name not in self._loaded:
             try:
                 self._loaded[name] = load(name)
@@ -160,12 +158,16 @@ class MutantCampaign:
                 score.broken.append(name)
                 self._forget(name)
                 return
-        runner = SharedRunner(shared, self._loaded[name], kernels=self._modules[name].startswith(_KERNELS))
+        kernels = self._modules[name].startswith(_KERNELS)
+        runner = SharedRunner(shared, self._loaded[name], name=name, kernels=kernels)
         presenting = TransformingRunner(cast(Pool, runner))
         outcomes = presenting.run(runs)
         if all(one is other for one, other in zip(outcomes, sound.outcomes, strict=False)):
             return
-        score.changed[name] = score.changed.get(name, 0) + 1
+        score.changed[name] = changed + 1
+        if changed >= ENOUGH:
+            self._forget(name)
+            return
         if name in self._living:
             found = conclude(runs, outcomes, oracle, presenting)
             self._note(name, number, found.verdict, self._living, score.kills)

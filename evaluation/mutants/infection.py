@@ -9,7 +9,7 @@ import ast
 import copy
 from collections.abc import Callable, Collection, Iterator
 
-from miscompile.targets.toy.mutants import MUTATED, Modules, MutationSite, Optimiser, sites_of, source_of
+from miscompile.targets.toy.mutants import MUTATED, Modules, Site, sites_of, source_of
 
 _WRITES = frozenset({"_rescale", "merge_reshapes", "rule", "sweep", "_become", "setdefault", "add_constant"})
 """Functions that a test of an `if` may call and that change the program, so that it cannot be tried twice."""
@@ -24,8 +24,7 @@ class Infection:
         self._tables: list[tuple[str, frozenset[str]]] = []
         wanted = frozenset(living)
         changed = {module: self._instrumented(module, wanted) for module in MUTATED}
-        fresh = Modules(changed, {"__reached__": self._reached, "__tried__": self._tried})
-        self.optimiser = Optimiser(fresh.module("passes.pipeline").optimise, fresh.module("kernels.table").interpret)
+        self.optimiser = Modules(changed, {"__reached__": self._reached, "__tried__": self._tried}).optimiser()
 
     def clear(self) -> None:
         """Forget the last run."""

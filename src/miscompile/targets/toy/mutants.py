@@ -20,7 +20,8 @@ from miscompile.base.errors import SpecError
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Bugs, Code
 from miscompile.targets.toy.kernels.table import interpret
-from miscompile.targets.toy.passes.pipeline import optimise
+from miscompile.targets.toy.passes.pipeline import PASSES, optimise
+from miscompile.targets.toy.passes.rewriting import Pass
 
 _TOY = "miscompile.targets.toy"
 
@@ -36,13 +37,14 @@ _RELOADED = (*MUTATED, "passes.pipeline", "passes.fatal", "kernels.table")
 
 @dataclass(frozen=True, slots=True)
 class Optimiser:
-    """The two functions of the toy that a mutant replaces."""
+    """The functions of the toy that a mutant replaces, and the passes that `optimise` runs."""
 
     optimise: Callable[[Code, str, frozenset[str], Bugs], tuple[str, ...]]
     interpret: Callable[[Code, tuple[Any, ...]], list[Array | None]]
+    passes: tuple[Pass, ...]
 
 
-SOUND = Optimiser(optimise, interpret)
+SOUND = Optimiser(optimise, interpret, PASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +164,16 @@ def _of_number(node: ast.expr) -> Iterator[Mutation]:
 
 def _of_call(node: ast.expr) -> Iterator[Mutation]:
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
-            yield "dtype", node.func.value
-        if isinstance(node.func, ast.Name) and node.func.id == "sorted" and node.args:
-            yield "order", ast.Call(ast.Name("list", ast.Load()), [node.args[0]], [])
-        if len(node.args) == 2 and isinstance(node.func, ast.Name) and node.func.id == "range":
-            yield (
-                "off-by-one",
-                ast.Call(node.func, [node.args[0], ast.BinOp(node.args[1], ast.Add(), ast.Constant(1))], []),
-            )
-        numeric = isinstance(node.func, ast.Attribute | ast.Subscript) and len(node.args) == 2
-        if numeric and isinstance(getattr(node.func, "value", None), ast.Name | ast.Subscript):
-            module = getattr(node.func, "value", None)
-            if isinstance(node.func, ast.Subscript) or (isinstance(module, ast.Name) and module.id == "np"):
-                yield "swap", ast.Call(node.func, [node.args[1], node.args[0]], node.keywords)
+        called, args = node.func, node.args
+        name = called.id if isinstance(called, ast.Name) else ""
+        if isinstance(called, ast.Attribute) and called.attr == "astype":
+            yield "dtype", called.value
+        if name == "sorted":
+            yield "order", ast.Call(ast.Name("list", ast.Load()), args[:1], [])
+        if name == "range" and len(args) == 2:
+            yield "off-by-one", ast.Call(called, [args[0], ast.BinOp(args[1], ast.Add(), ast.Constant(1))], [])
+        if len(args) == 2 and _is_numeric(called):
+            yield "swap", ast.Call(called, [args[1], args[0]], node.keywords)
     elif isinstance(node, ast.Name | ast.Attribute):
         name = node.id if isinstance(node, ast.Name) else node.attr
         if name in _TWINS:
@@ -186,7 +184,14 @@ def _of_call(node: ast.expr) -> Iterator[Mutation]:
             yield ("dtype" if name in ("int64", "float32", "float64", "bool_") else "other-name"), changed
 
 
-def _of_tuple(node: ast.expr) -> Iterator[Mutation]:
+def _is_numeric(called: ast.expr) -> bool:
+    """Tell whether a function is one of numpy, or comes out of a table."""
+    if isinstance(called, ast.Attribute):
+        return isinstance(called.value, ast.Name) and called.value.id == "np"
+    return isinstance(called, ast.Subscript)
+
+
+def _of_tuple(node: ast.expr) -> Iterator[Change]:
     if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
         words = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         if words and len(words) == len(node.elts):
@@ -299,14 +304,16 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield target.id, part
 
 
-def sites_of(module: str, tree: ast.Module) -> Iterator[MutationSite]:
-    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree."""
+def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
+    """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names just one."""
     counts: dict[tuple[str, str], int] = {}
     for function, part in _named_parts(tree):
         for place, statement, in_test in _places(part, None, False):
             for operator, changed in _changes(place):
                 number = counts[function, operator] = counts.get((function, operator), 0) + 1
                 name = f"{module.rpartition('.')[2]}.{function.strip('_')}.{operator}.{number}"
+                if only and name != only:
+                    continue
                 line = getattr(place.node, "lineno", getattr(place.parent, "lineno", 0))
                 before, after = (ast.unparse(ast.fix_missing_locations(one)) for one in (place.node, changed))
                 if before != after:
@@ -330,10 +337,9 @@ def _mutated(name: str) -> tuple[str, ast.Module]:
     for module in MUTATED:
         if name.startswith(module.rpartition(".")[2] + "."):
             tree = ast.parse(source_of(module))
-            for site in sites_of(module, tree):
-                if site.mutant.name == name:
-                    site.place.put(ast.copy_location(site.changed, site.place.node))
-                    return module, ast.fix_missing_locations(tree)
+            for site in sites_of(module, tree, name):
+                site.place.put(ast.copy_location(site.changed, site.place.node))
+                return module, ast.fix_missing_locations(tree)
     raise SpecError(f"toy has no mutant '{name}'; `python -m evaluation mutants --list` prints them")
 
 
@@ -345,9 +351,7 @@ def load(name: str) -> Optimiser:
     if name == "none":
         return SOUND
     module, tree = _mutated(name)
-    fresh = Modules({module: tree})
-    pipeline, table = fresh.module("passes.pipeline"), fresh.module("kernels.table")
-    return Optimiser(pipeline.optimise, table.interpret)
+    return Modules({module: tree}).optimiser()
 
 
 class Modules:
@@ -360,6 +364,11 @@ class Modules:
         self._changed = {name: compile(tree, f"<{name}>", "exec") for name, tree in changed.items()}
         self._made: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), **(extra or {}), "__import__": self._import}
+
+    def optimiser(self) -> Optimiser:
+        """Return the optimiser that these modules are."""
+        pipeline, table = self.module("passes.pipeline"), self.module("kernels.table")
+        return Optimiser(pipeline.optimise, table.interpret, pipeline.PASSES)
 
     def module(self, name: str) -> ModuleType:
         """Return the module `name` (without the package's name), executing it when it is wanted first."""

@@ -69,7 +69,7 @@ def _check_support(graph: Any, versions: list[int]) -> None:  # noqa: ANN401 - a
 
 
 def _lower(graph: Any, outer: Mapping[str, Type]) -> Code:  # noqa: ANN401 - a protobuf message
-    """Lower a graph. A body, whose `outer` values have types, becomes a program with those that it reads as inputs."""
+    """Lower a graph. A body becomes a program; its inputs are those of the `outer` values that it reads."""
     constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
     calls = []
     for node in graph.node:

@@ -127,7 +127,7 @@ def _if(condition: str, outputs: str, first: Graph, second: Graph) -> Node:
 
 
 _TWO = _branch(node("Neg", "x", "r"), node("Abs", "x", "s"), outputs="r s")
-_SCALE: dict[str, ArrayLike] = {"s": np.float32(0.25), "z": np.int8(3)}
+_SCALE: Mapping[str, ArrayLike] = {"s": np.float32(0.25), "z": np.int8(3)}
 
 PATTERNS |= {
     "InvolutionElimination": _chain("Neg", "Neg"),
@@ -231,7 +231,7 @@ PATTERNS |= {
     ),
     "QuantisedRelu": case(
         [node("Relu", "x", "a"), node("QuantizeLinear", "a s z", "b")], {"x": _X}, "b",
-        {"s": np.float32(0.25), "z": np.uint8(0)},
+        {"s": np.array(0.25, np.float32), "z": np.array(0, np.uint8)},
     ),
     "QuantisedTable": case(
         [node("DequantizeLinear", "x s z", "a"), node("Sigmoid", "a", "b"), node("QuantizeLinear", "b t y", "c")],

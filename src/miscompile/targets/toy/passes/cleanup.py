@@ -65,7 +65,7 @@ def merge_common(code: Code, bugs: Bugs) -> bool:
     index = 0
     while index < len(code.calls):
         call = code.calls[index]
-        attributes = () if "cse_ignores_attributes" in bugs else _frozen(call)
+        attributes = () if "cse_ignores_attributes" in bugs else frozen(call)
         key = (call.op, call.inputs, attributes, tuple(map(bool, call.outputs)))
         first = seen.setdefault(key, call)
         if first is call:
@@ -91,7 +91,8 @@ def _merge_constants(code: Code) -> bool:
     return changed
 
 
-def _frozen(call: ToyCall) -> Hashable:
+def frozen(call: ToyCall) -> Hashable:
+    """Return the attributes of a call in a form that can be compared."""
     return tuple(sorted((name, _hashable(value)) for name, value in call.attributes.items()))
 
 
@@ -115,7 +116,7 @@ def _canonical(code: Code) -> Hashable:
     for call in code.calls:
         names.update((name, len(names)) for name in call.outputs if name)
         calls.append(
-            (call.op, tuple(names[name] for name in call.inputs), tuple(map(bool, call.outputs)), _frozen(call))
+            (call.op, tuple(names[name] for name in call.inputs), tuple(map(bool, call.outputs)), frozen(call))
         )
     return tuple(calls), tuple(names[name] for name in code.outputs)
 

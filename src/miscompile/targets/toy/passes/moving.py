@@ -275,10 +275,9 @@ def expand_for_zero(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     shape = code.shape(call.out)
     for value, other in ((call.inputs[0], call.inputs[1]), (call.inputs[1], call.inputs[0])):
         zero = code.constant(other)
-        if zero is None:
+        if zero is None or not all_equal(zero, 0) or (zero.dtype.kind == "f" and not bool(np.signbit(zero).all())):
             continue
-        neutral = all_equal(zero, 0) and (kind_of(code, other) != "f" or bool(np.signbit(zero).all()))
-        if neutral and shape is not None and not same_shape(code, value, call.out):
+        if shape is not None and not same_shape(code, value, call.out):
             code.swap(call, ToyCall("Expand", (value, code.add_constant(int64(shape))), call.outputs))
             return True
     return False
