@@ -191,7 +191,7 @@ def _is_numeric(called: ast.expr) -> bool:
     return isinstance(called, ast.Subscript)
 
 
-def _of_tuple(node: ast.expr) -> Iterator[Change]:
+def _of_tuple(node: ast.expr) -> Iterator[Mutation]:
     if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
         words = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         if words and len(words) == len(node.elts):
@@ -304,7 +304,7 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield target.id, part
 
 
-def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
+def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[MutationSite]:
     """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names just one."""
     counts: dict[tuple[str, str], int] = {}
     for function, part in _named_parts(tree):
