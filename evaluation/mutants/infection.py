@@ -9,7 +9,7 @@ import ast
 import copy
 from collections.abc import Callable, Collection, Iterator
 
-from miscompile.targets.toy.mutants import MUTATED, Modules, sites_of, source_of
+from miscompile.targets.toy.mutants import MUTATED, Modules, MutationSite, sites_of, source_of
 
 _WRITES = frozenset({"_rescale", "merge_reshapes", "rule", "sweep", "_become", "setdefault", "add_constant"})
 """Functions that a test of an `if` may call and that change the program, so that it cannot be tried twice."""
