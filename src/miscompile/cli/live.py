@@ -17,7 +17,7 @@ from rich.text import Text
 from miscompile.base.wording import counted
 from miscompile.cli.verbosity import Verbosity
 from miscompile.core.arms import ArmYield, arms_rows
-from miscompile.core.events import Event, Found, Notice, Progress, Stage, Started, Suspected
+from miscompile.core.events import Event, Found, Notice, Progress, Started, Suspected, WorkPhase
 from miscompile.core.finding import Finding
 from miscompile.reports.tables import PlainTable, plain_table
 
@@ -25,6 +25,8 @@ _REDRAW = 0.2
 _LINE_EVERY = 5.0
 _SOON = 1.0
 """Seconds before a phase is told where lines are printed: a short one needs none."""
+_REPEAT_EVERY = 60.0
+"""Seconds after which a line about a phase is printed again although nothing has changed."""
 _WINDOW = 10.0
 _CLASSES = 12
 _ARMS = 5
@@ -63,6 +65,7 @@ class LiveDisplay:
         self._recent: deque[tuple[float, int]] = deque()
         self._last: Progress | None = None
         self._stage: _RunningStage | None = None
+        self._told = ""
 
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal and self._level > Verbosity.QUIET:
@@ -87,7 +90,7 @@ class LiveDisplay:
         match event:
             case Progress():
                 self._progress(event)
-            case Stage():
+            case WorkPhase():
                 self._staged(event)
             case Started():
                 self._stage = None
@@ -123,7 +126,7 @@ class LiveDisplay:
         else:
             self._print_line(self._figures(progress))
 
-    def _staged(self, stage: Stage) -> None:
+    def _staged(self, stage: WorkPhase) -> None:
         """Show a phase: at once and often on a terminal; elsewhere, if it takes long, every few seconds."""
         running, now = self._stage, time.monotonic()
         if running is None or running.stage.what != stage.what:
@@ -131,11 +134,13 @@ class LiveDisplay:
         running.stage = stage
         if now - running.shown < (_REDRAW if self._live else _LINE_EVERY if running.told else _SOON):
             return
-        running.shown, running.told = now, True
+        line = running.line(now)
         if self._live:
+            running.shown = now
             self._live.update(self._picture(), refresh=True)
-        else:
-            self._print_line(running.line(now))
+        elif line != self._told or now - running.shown >= _REPEAT_EVERY:
+            running.shown, running.told, self._told = now, True, line
+            self._print_line(line)
 
     def _figures(self, progress: Progress) -> str:
         return progress_line(progress, self._rate(), len(self._classes), self._limits)
@@ -169,7 +174,7 @@ class LiveDisplay:
 class _RunningStage:
     """A phase with the times at which it began and was last shown."""
 
-    stage: Stage
+    stage: WorkPhase
     begun: float
     shown: float
     told: bool = False
@@ -198,6 +203,8 @@ def progress_line(
     deaths = counted(counters.get("deaths", 0), "death")
     of_time = f"/{clock(seconds)}" if seconds else ""
     of_tests = f"/{tests:,}" if tests else ""
+    if not counters.get("tests"):
+        return f"{clock(progress.seconds)}{of_time}  no test has ended yet"
     return (
         f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
         f"{valid_share(counters):.0%} valid  {counted(classes, 'finding')}  {deaths}"

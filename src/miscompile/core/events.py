@@ -59,7 +59,7 @@ class Suspected:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class WorkPhase:
     """How far another phase than the tests is: `done` of `total` steps, 0 where nobody knows how many there are.
 
     `left` are the seconds after which it ends at the latest, None where nothing limits it.
@@ -71,10 +71,16 @@ class Stage:
     left: float | None = None
 
 
-StageListener = Callable[[Stage], None]
+StageListener = Callable[[WorkPhase], None]
 """Receives how far long work is."""
+
+
+def unheard(stage: WorkPhase) -> None:
+    """Discard how far long work is."""
+    del stage
+
 
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
-Event: TypeAlias = Progress | Found | Notice | Started | Suspected | Stage
+Event: TypeAlias = Progress | Found | Notice | Started | Suspected | WorkPhase

@@ -14,7 +14,7 @@ from typing import Any
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.base.wording import counted
 from miscompile.core.activity import PassActivity
-from miscompile.core.events import Event, Found, Notice, Progress, Stage, StageListener, Started, Suspected
+from miscompile.core.events import Event, Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase, unheard
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
@@ -59,8 +59,9 @@ _LEAST_PATIENCE, _MOST_PATIENCE, _PATIENCE_SHARE = 3.0, 10.0, 0.05
 """How long lanes get to judge their submitted cases when the time is over: a share of the time, between two bounds in
 seconds. `--time` is a promise, so that a slow compiler's last cases are dropped."""
 
-_MOST_PREPARATION = 0.5
-"""The largest share of the time that probing takes, so that a short campaign on a new compiler tests something."""
+_LEAST_TESTING = 0.5
+"""The share of the time that is left for tests at least, so that a short campaign on a new compiler tests something:
+probing stops for it, and slices that took longer to cut do not use it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,11 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def probe_support(plan: Plan, target: str, on_stage: StageListener = lambda _: None) -> Support:
+def probe_support(plan: Plan, target: str, on_stage: StageListener = unheard) -> Support:
     """Return the support table of one of the plan's targets, probing it (a stage) if it is not cached."""
 
     def watch(done: int, total: int) -> None:
-        on_stage(Stage(f"asking {target} which operators and types it takes, once per version", done, total))
+        on_stage(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
@@ -151,7 +152,7 @@ def _with_short_probe(plan: Plan) -> Plan:
     """Return the plan with a probe that leaves a campaign of limited time at least half of it; the next one goes on."""
     if plan.seconds is None:
         return plan
-    most = _MOST_PREPARATION * plan.seconds / len(plan.targets)
+    most = (1 - _LEAST_TESTING) * plan.seconds / len(plan.targets)
     return replace(plan, probe_seconds=most if plan.probe_seconds is None else min(most, plan.probe_seconds))
 
 
@@ -271,7 +272,7 @@ class _Coordinator:
             self.lanes.divide(weights)
 
     def _watch_lanes(self) -> None:
-        limit = self.plan.seconds
+        limit, ends = self.plan.seconds, self._end()
         patience = min(max(_LEAST_PATIENCE, _PATIENCE_SHARE * (limit or 0.0)), _MOST_PATIENCE)
         stopped: float | None = None
         while self.lanes.working:
@@ -280,12 +281,23 @@ class _Coordinator:
             self._settle(self.triage.collect())
             self._divide()
             self._show()
-            over = limit is not None and time.monotonic() - self.begun > limit
+            over = ends is not None and time.monotonic() > ends
             if stopped is None and (over or self._disk_is_full()):
                 self.lanes.stop()
                 stopped = self._elapsed()
             if stopped is not None and self._elapsed() - stopped > patience:
                 return
+
+    def _end(self) -> float | None:
+        """Return the time at which the tests end, None without a limit; say so when the preparation took too long."""
+        limit, now = self.plan.seconds, time.monotonic()
+        if limit is None:
+            return None
+        end, least = self.begun + limit, now + _LEAST_TESTING * limit
+        if least > end:
+            told = f"the preparation took {now - self.begun:.0f} s; testing for {least - now:.1f} s all the same"
+            _tell(self.listeners, Notice(told))
+        return max(end, least)
 
     def _disk_is_full(self) -> bool:
         """Measure the campaign's folder now and then, and shorten its logs; tell whether it exceeds `--limit-disk`."""
@@ -315,7 +327,7 @@ class _Coordinator:
             total = max(total, self.triage.open)
             doing = self.triage.doing
             what = f"reducing findings; {doing}" if doing else "reducing findings"
-            _tell(self.listeners, Stage(what, total - self.triage.open, total, until - time.monotonic()))
+            _tell(self.listeners, WorkPhase(what, total - self.triage.open, total, until - time.monotonic()))
             self._save_now_and_then()
             time.sleep(_TURN)
         if self.triage.open:

@@ -14,7 +14,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
-from miscompile.core.events import Stage, StageListener
+from miscompile.core.events import StageListener, WorkPhase
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
@@ -140,7 +140,9 @@ def measured(
                 _watch(cases, target, producer, pool, activity)
                 number += len(cases)
                 what, left = f"watching passes, {number:,} programs until now", until - time.monotonic()
-                on_stage(Stage("watching passes" if programs else what, number if programs else 0, programs or 0, left))
+                on_stage(
+                    WorkPhase("watching passes" if programs else what, number if programs else 0, programs or 0, left)
+                )
     except KeyboardInterrupt:
         if not number:
             raise

@@ -11,7 +11,7 @@ from miscompile.base.errors import ExecutionError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.base.wording import counted
-from miscompile.core.events import ProgressListener, Stage, StageListener
+from miscompile.core.events import ProgressListener, StageListener, WorkPhase
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
@@ -51,7 +51,7 @@ def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) 
         try:
             queue.submit(identifier)
             while not (answers := queue.collect()):
-                on_stage(Stage(queue.doing or "starting"))
+                on_stage(WorkPhase(queue.doing or "starting"))
                 time.sleep(_TURN)
         finally:
             queue.close()
@@ -75,7 +75,7 @@ def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[s
         held, case = stored_property(stored, settings.context), stored.finding.case
         about = parse_target(held.target).about
         with settings.pool() as pool:
-            on_stage(Stage(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
+            on_stage(WorkPhase(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
             rng = stream(settings.seed, "bisect", case.program.digest)
             guilty = blamed(culprits(case, held, pool, about.passes, about.twins, rng), held.faulty)
         found = _blaming(stored, guilty)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from miscompile.base.wording import counted
-from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Stage, Suspected
+from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Suspected, WorkPhase
 from miscompile.core.examination import Examination, examine_all
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
@@ -162,7 +162,7 @@ class MigrationSession:
                         waiting[other.finding.identifier] = others
                         queue.submit(other.finding.identifier)
                 total, what = max(total, queue.open), f"confirming findings; {queue.doing}".removesuffix("; ")
-                self._tell(Stage(what, total - queue.open, total, until - time.monotonic()))
+                self._tell(WorkPhase(what, total - queue.open, total, until - time.monotonic()))
                 time.sleep(_TURN)
             if queue.open:
                 left = counted(queue.open, "finding")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from miscompile.base.digest import digest_bytes
+from miscompile.base.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +78,6 @@ class CiResult:
     def verdict(self) -> str:
         """One line for people."""
         known = len(self.findings) - len(self.new)
-        told = f"{self.judged:,} of {self.tests:,} tests judged, {len(self.new)} new findings, {known} known"
+        new = counted(len(self.new), "new finding")
+        told = f"{self.judged:,} of {counted(self.tests, 'test')} judged, {new}, {known} known"
         return f"{told}; nothing was tested: {self.untested}" if self.untested and not self.new else told

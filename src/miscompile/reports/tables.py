@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from miscompile.base.wording import counted
 from miscompile.producers.slices.table import SupportTable
 
 _GOOD = ("pass", "skip")
@@ -147,4 +148,4 @@ def difference_view(before: SupportTable, after: SupportTable, rows: Sequence[Ma
         style = "green" if row["after"] in _GOOD else "red" if row["before"] in _GOOD else ""
         message = "" if row["after"] in _GOOD else str(row.get("message", ""))[:80]
         shown.add_row(row["op"], row["name"], row["before"] or "-", Text(row["after"] or "-", style=style), message)
-    return Group(Text(f"{named}: {len(rows)} cases differ", style="bold"), shown)
+    return Group(Text(f"{named}: {counted(len(rows), 'difference')}", style="bold"), shown)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from miscompile.base.errors import UsageError
 from miscompile.base.versions import is_version
+from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_options, ledger_place
 from miscompile.cli.options import json_option
 from miscompile.cli.screens import VerbSet
@@ -157,7 +158,7 @@ def export(file: Path, ledger: Path | None, out: Path | None) -> int:
     with _opened(ledger, out) as book:
         entries = book.entries()
     write_ledger(file, entries)
-    click.echo(f"{len(entries)} bugs are in {file}")
+    click.echo(f"{counted(len(entries), 'bug')} in {file}")
     return 0
 
 
@@ -172,7 +173,7 @@ def import_bugs(file: Path, ledger: Path | None, out: Path | None) -> int:
     entries = read_ledger(file)
     with Ledger.open(ledger_place(ledger, out)) as book:
         new, changed = book.merge(entries)
-        click.echo(f"{len(entries)} bugs in {file}: {new} new, {changed} changed, in {book.path}")
+        click.echo(f"{counted(len(entries), 'bug')} in {file}: {new} new, {changed} changed, in {book.path}")
     return 0
 
 

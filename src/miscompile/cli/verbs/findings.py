@@ -180,7 +180,7 @@ def bisected_sentence(before: Sequence[str], after: Sequence[str]) -> str:
     return f"{guilty}, {'unchanged' if set(before) == set(after) else told}"
 
 
-@click.command("bisect", cls=Verb)
+@click.command("bisect", cls=Verb, usual=("--releases", "--keep", "--json"))
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
@@ -199,9 +199,9 @@ def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_jso
     \b
     Examples:
       miscompile bisect miscompile-out wrong-0a1b2c3d4e
-      miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
       miscompile bisect miscompile-out --releases
 
+    \f
     Exit code 1 when a search of releases gives no answer.
     """
     if keep and not releases:

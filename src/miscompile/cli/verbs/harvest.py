@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.harvesting import KINDS, harvest_library
 from miscompile.cli.options import progress, ready, stages
@@ -317,10 +318,12 @@ def _harvest_tvm(path: Path, out: Path, on_progress: ProgressListener, seconds: 
     for row in report["passes"]:
         table.add_row(row["pass"], *(str(row[name]) for name in columns))
     Console().print(table)
-    click.echo(f"files: {_counts(report['files'])}; {found.pairs} pairs of {found.modules} modules")
+    click.echo(
+        f"files: {_counts(report['files'])}; {counted(found.pairs, 'pair')} of {counted(found.modules, 'module')}"
+    )
     _print_left({**report["left"], **report["refused"]})
     stopped = " (stopped before the end)" if report["stopped"] else ""
-    click.echo(f"patterns: {_counts(report['patterns'])}, are in {report['library']}{stopped}")
+    click.echo(f"patterns: {_counts(report['patterns'])}, in {report['library']}{stopped}")
     return 0
 
 
@@ -333,16 +336,16 @@ def _print(report: Mapping[str, Any]) -> None:
         _print_tests(report)
     stopped = " (stopped before the end)" if report["stopped"] else ""
     click.echo(
-        f"{report['patterns']} patterns ({_counts(report['granularity'])}), {report['abstract']} with an abstract form,"
-        f" are in {report['out']}{stopped}"
+        f"{counted(report['patterns'], 'pattern')} ({_counts(report['granularity'])}),"
+        f" {report['abstract']} with an abstract form, in {report['out']}{stopped}"
     )
 
 
 def _print_tests(report: Mapping[str, Any]) -> None:
     click.echo(f"files: {_counts(report['files'])}; tests: {_counts(report['tests'])}")
     click.echo(
-        f"{report['pairs']} pairs with {len(report['named'])} passes that the source names, {report['models']} models"
-        f" in {report['pieces']} pieces"
+        f"{counted(report['pairs'], 'pair')} with {counted(len(report['named']), 'pass')} that the source names,"
+        f" {counted(report['models'], 'model')} in {counted(report['pieces'], 'piece')}"
     )
     _print_left(report["left"])
     for note in report["notes"]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli.screens import Verb
 from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.targets.registry import parse_target, target_names
@@ -59,7 +60,7 @@ def command(
         click.echo(json.dumps([_row(one) for one in found], indent=2))
     else:
         Console().print(_table(found))
-        click.echo(f"{len(found)} patterns")
+        click.echo(counted(len(found), "pattern"))
     return 0
 
 

@@ -12,7 +12,7 @@ from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import json_option, out_argument, stages, whole_identifier
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
-from miscompile.core.events import Stage
+from miscompile.core.events import WorkPhase
 from miscompile.findings.folder import Stored, place
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, of_all_releases
@@ -23,7 +23,7 @@ from miscompile.triage.clusters import one_of_each_cause
 from miscompile.triage.ready import Readiness
 
 
-@click.command("ready", cls=Verb)
+@click.command("ready", cls=Verb, usual=("--ledger", "--json"))
 @out_argument
 @click.argument("identifiers", nargs=-1, metavar="[ID]...", callback=whole_identifier)
 @ledger_option
@@ -53,7 +53,7 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     answers: list[tuple[Stored, Readiness]] = []
     with stages(as_json=as_json) as on_stage:
         for done, stored in enumerate(found):
-            on_stage(Stage("running the scripts of the findings", done, len(found)))
+            on_stage(WorkPhase("running the scripts of the findings", done, len(found)))
             answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
     _keep(out, answers)
     if as_json:

@@ -14,7 +14,7 @@ from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import default_out, json_option, ready, stages
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
-from miscompile.core.events import Stage
+from miscompile.core.events import WorkPhase
 from miscompile.engine.recheck import ANSWERS, Recheck, Rechecked, entered, recheck, worst_first
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
@@ -24,7 +24,7 @@ from miscompile.targets.registry import parse_target
 _STYLES = {"still there": "red", "changed": "yellow", "fixed": "green"}
 
 
-@click.command("recheck", cls=Verb)
+@click.command("recheck", cls=Verb, usual=("--target", "--install", "--close", "--ledger", "--json"))
 @click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="[OUT]", required=False)
 @click.option("--target", required=True, metavar="TARGET", help="The release, as in onnxruntime==1.33.0.")
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own if it is not here.")
@@ -63,7 +63,7 @@ def command(
         def on_answer(one: Rechecked, done: int, total: int) -> None:
             if verbosity(as_json=as_json) == Verbosity.VERBOSE:
                 tell(f"{one.identifier}: {one.answer}")
-            on_stage(Stage("running the scripts of the findings", done, total))
+            on_stage(WorkPhase("running the scripts of the findings", done, total))
 
         found, stored = recheck(place, spec, workers or cpus(), limit_seconds, on_answer)
     with Store.open(place, create=False) as store, Ledger.open(ledger_place(ledger, place)) as book:

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.wording import counted
 from miscompile.cli.screens import Verb
 from miscompile.reports.tables import PlainTable, plain_table
 
@@ -61,7 +62,8 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
         for row in rows:
             if row["certificate"] is not None and not row["certificate"]["accepted"]:
                 click.echo(f"unsound: {row['name']}: {row['certificate']['reason']}")
-        click.echo(", ".join(f"{count} {what}" for what, count in counts.items()))
+        sums = (counted(counts["rules"], "rule"), counted(counts["groups"], "group"))
+        click.echo(", ".join((*sums, f"{counts['certified']} certified", f"{counts['applied']} applied")))
     return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
 
 

@@ -13,13 +13,13 @@ from miscompile.cli.campaigns import cpus
 from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
-from miscompile.core.events import Stage
+from miscompile.core.events import WorkPhase
 from miscompile.producers.slices.table import SupportTable, difference, load_table
 from miscompile.reports.tables import difference_view, table_view
 from miscompile.targets.registry import parse_target
 
 
-@click.command("support", cls=Verb)
+@click.command("support", cls=Verb, usual=("--ops", "--out", "--diff", "--install", "--json"))
 @click.argument("targets", nargs=-1, metavar="[TARGET...]")
 @click.option("--level", default="full", show_default=True, help="Build level.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only cases of these operators, as in Add,Conv.")
@@ -86,7 +86,7 @@ def _survey(target: str, given: dict[str, Any], *, as_json: bool) -> SupportTabl
     with stages(as_json=as_json) as on_stage:
 
         def on_progress(done: int, total: int) -> None:
-            on_stage(Stage(f"running onnx's cases on {target}", done, total))
+            on_stage(WorkPhase(f"running onnx's cases on {target}", done, total))
 
         return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
 
