@@ -128,7 +128,7 @@ WRONG = {
     "findings of nothing": (["findings"], "Missing argument 'OUT'"),
     "findings of no folder": (["findings", "nowhere"], "does not exist"),
     "reduce without id": (["reduce", "."], "Missing argument 'ID'"),
-    "bisect without id": (["bisect", "."], "Missing argument 'ID'"),
+    "bisect without id": (["bisect", "."], "only --releases goes without ID"),
     "repro without id": (["repro", "."], "Missing argument 'ID'"),
     "replay without id": (["replay", "."], "Missing argument 'ID'"),
     "reduce without end": (["reduce", ".", "wrong-1", "--time", "x"], "is no duration"),
