@@ -117,6 +117,8 @@ class GeneratorOptions:
 
         A graph with sizes around boundaries has few of them, so that it costs no more than another one.
         """
+        if self.boundary + self.large == 0.0:
+            return plain
         chance = rng.random()
         if chance >= self.boundary + self.large:
             return plain
