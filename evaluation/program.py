@@ -20,7 +20,6 @@ TABLES = {
     "oatest-relax": "evaluation.oatest.commands:relax",
     "opera": "evaluation.opera.commands:orders",
     "opera-cost": "evaluation.opera.commands:cost",
-    "mutants": "evaluation.mutants.commands:mutants",
 }
 """Where the command of each table is; it is imported when it is named or listed."""
 
@@ -32,10 +31,6 @@ class Tables(VerbGroup):
         """Return the names of the tables, by paper."""
         del ctx
         return list(TABLES)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write all tables with a line each; they have no headings."""
-        click.Group.format_commands(self, ctx, formatter)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a table, None when there is none."""
