@@ -34,6 +34,12 @@ _LEAST_TRIAGE, _MOST_TRIAGE = 120.0, 600.0
 """Bounds in seconds of the triage after the tests, unless it is given."""
 
 _OUT = click.Path(path_type=Path)
+CAMPAIGN_SECTIONS = {
+    "Limits": ("--time", "--triage-time", "--tests", "--workers", "--limit-seconds", "--limit-memory", "--limit-disk"),
+    "What is kept": ("--out", "--resume", "--join", "--ledger", "--json"),
+    "What is checked": ("--check", "--transform", "--compare", "--keep-passes", "--device"),
+}
+"""The options of a campaign by heading; `fuzz` and `check` have each a few of their own among them."""
 _CAMPAIGN = (
     click.option("--time", "seconds", metavar="TIME", callback=values.duration,
                  help="Stop after 90, 5m, 2h, ...; 0: go on until stopped."

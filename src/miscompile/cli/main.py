@@ -14,17 +14,62 @@ import click
 from miscompile import __version__
 from miscompile.base.errors import MiscompileError, NothingTested, StoreError, UsageError
 from miscompile.cli.exit_codes import FAILED, NOTHING, STOPPED, UNTESTED, USAGE
+from miscompile.cli.screens import VerbSet, everything
 
 _STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
-_LIBRARIES = ("rules", "passes", "patterns", "harvest", "migrate", "export")
-VERBS = ("targets", "support", "fuzz", "plan", "check", "corpus", "ci", *_STORED, "ready", "serve", "bugs", "recheck",
-         *_LIBRARIES, "help")  # fmt: skip
-"""Every verb is `miscompile.cli.verbs.<verb>:command`, or `miscompile.cli.verbs.findings:<verb>` if it takes a stored
-campaign; it is imported when it is named or listed."""
+SECTIONS: dict[str, dict[str, str]] = {
+    "Test a compiler": {
+        "fuzz": "A campaign against one compiler.",
+        "check": "A campaign around your own model.",
+        "ci": "A bounded, repeatable run that fails on new findings.",
+        "targets": "What can be tested here.",
+    },
+    "Handle findings": {
+        "findings": "What a campaign found.",
+        "repro": "Run a finding's standalone script.",
+        "ready": "Which findings can be filed, and what the others lack.",
+        "report": "Write reports of a campaign, or the site of several.",
+    },
+    "Go on with findings": {
+        "reduce": "Make a finding smaller.",
+        "bisect": "Find the passes, or the release, that are to blame.",
+        "replay": "Run a finding's case through the tool again.",
+        "recheck": "Run all findings' scripts on another release.",
+        "bugs": "The ledger of known bugs.",
+        "serve": "Show the site of campaigns live while they run.",
+    },
+    "Prepare campaigns": {
+        "plan": "Plan files for repeatable campaigns.",
+        "corpus": "Real models as seeds.",
+        "harvest": "Patterns and operator instances out of tests.",
+    },
+    "Look at compilers and optimisations": {
+        "support": "onnx's own test cases on a compiler.",
+        "passes": "Which passes are triggered, and together with which others.",
+        "patterns": "Pieces of graphs that passes look for.",
+        "rules": "The rewrite rules of equivalent programs.",
+    },
+    "Test front ends": {
+        "migrate": "Operators of library tests through compilers' front ends.",
+        "export": "Regression suites for a compiler's own CI.",
+    },
+    "This command": {
+        "help": "Explain a verb.",
+        "completion": "Print the script that completes verbs and options in a shell.",
+    },
+}
+"""The verbs with a line each, by heading. Every verb is `miscompile.cli.verbs.<verb>:command`, or
+`miscompile.cli.verbs.findings:<verb>` if it takes a stored campaign; it is imported when it is called."""
+
+VERBS = {verb: line for verbs in SECTIONS.values() for verb, line in verbs.items()}
+_USUAL = ("Test a compiler", "Handle findings")
+"""The headings of the short screen, which only names the other verbs."""
 
 
-class VerbGroup(click.Group):
+class VerbGroup(VerbSet):
     """A click group that loads verbs lazily and turns every error into one line and an exit code."""
+
+    more = ", miscompile help VERB"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the help text."""
@@ -33,13 +78,27 @@ class VerbGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb called `cmd_name`, None when there is none."""
-        del ctx
         if cmd_name not in VERBS:
             return None
+        if ctx.resilient_parsing:  # a shell asks for completions
+            from miscompile.cli.completion import light_command
+
+            return light_command(cmd_name, VERBS[cmd_name])
         module, name = ("findings", cmd_name) if cmd_name in _STORED else (cmd_name, "command")
         command = getattr(import_module(f"miscompile.cli.verbs.{module}"), name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs under their headings; the short screen only names the rarer ones. No verb is imported."""
+        titles = SECTIONS if everything(ctx) else _USUAL
+        for title in titles:
+            with formatter.section(title):
+                formatter.write_dl(list(SECTIONS[title].items()), col_max=12)
+        if not everything(ctx):
+            others = sorted(verb for title, verbs in SECTIONS.items() if title not in _USUAL for verb in verbs)
+            formatter.write_paragraph()
+            formatter.write_text(f"Other verbs: {', '.join(others)}.")
 
     def main(
         self,
@@ -79,6 +138,8 @@ class VerbGroup(click.Group):
 
 @click.group(
     cls=VerbGroup,
+    usual=(),
+    subcommand_metavar="VERB [ARGS]...",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -89,11 +150,10 @@ def program(ctx: click.Context) -> None:
     """Find crashes and wrong results in deep-learning compilers.
 
     \b
-    Start here:
-      miscompile fuzz onnxruntime               five minutes, findings in ./miscompile-out
-      miscompile findings miscompile-out        what was found
-      miscompile repro miscompile-out ID        run a finding's standalone script
-
+      miscompile fuzz onnxruntime           five minutes, into ./miscompile-out
+      miscompile findings miscompile-out    what was found
+      miscompile repro miscompile-out ID    run a finding's standalone script
+    \f
     Exit codes: 0 nothing found, 1 findings, 2 usage error, 3 the tool itself failed, 4 nothing was tested.
     """
     if ctx.invoked_subcommand is None:

@@ -29,6 +29,7 @@ from miscompile.engine.known_bugs import (
     release_under_test,
 )
 from miscompile.engine.lane import Orders
+from miscompile.engine.look_alikes import affordable
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
@@ -389,7 +390,9 @@ class _Coordinator:
         self.unsaved.update(more)
 
     def _new_finding(self, record: Record, signature: Signature, arm: str, *, unexplained: bool = False) -> None:
-        if self.store.register(record, signature, unexplained=unexplained):
+        repeatable = self.plan.tests is not None  # its findings must not depend on the clock
+        look = unexplained and (repeatable or affordable(self.counters))
+        if self.store.register(record, signature, unexplained=look):
             _tell(self.listeners, Suspected(record.identifier, str(signature), record.nodes))
             self.triage.submit(record.identifier)
             if self.division is not None:

@@ -9,12 +9,13 @@ that are not judged is fixed, and every violation is attributed before the next 
 import gc
 import json
 import os
+import random
 import select
 import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TextIO
@@ -31,7 +32,7 @@ from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
-from miscompile.engine.hazards import CaseClass, Hazards, class_of
+from miscompile.engine.hazards import KNOWN_COST, LEAST_PART, CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.searches import Searches
@@ -41,6 +42,7 @@ from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.oracles.differential import ABSENT, MADE_FOR
 from miscompile.producers.around import AROUND
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
@@ -67,6 +69,10 @@ bytes, so that a campaign of a fixed number of tests is repeatable."""
 
 RETIRED = 4
 """Exit status of a lane that another process should continue."""
+
+TESTS_OF = "tests of "
+CPU_OF = "compiler_cpu_us of "
+"""Begin the counters of the tests in which a target took part, and of its CPU time in them, where there are several."""
 
 WITHOUT = "tests without "
 """Begin of the counters of tests with a pass off; TARGET:PASS follows."""
@@ -158,7 +164,9 @@ class Lane:
         if isinstance(self.producer, Scheduled):
             self.producer.prepare()
             self.producer.divide(orders.weights or self.producer.weights)
-        self.hazards = Hazards()
+        self.hazards = Hazards[CaseClass]()
+        self.risks = Hazards[str](LEAST_PART)
+        """Of each target, where several are held against each other."""
         self.searches = Searches[_Suspect](limited=self.plan.tests is None)
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.meter = ArmMeter(names_of(self.plan.targets), self.plan.limit_seconds)
@@ -250,16 +258,30 @@ class Lane:
             again = (attempt,) if attempt else ()
             rng = stream(plan.seed, "lane", *place, *again)
             case = self._with_recipe(self.producer.propose(rng), index, attempt)
+            case, alone = self._for_some(case, stream(plan.seed, "part", *place, *again))
             course = self.steering.course(case, stream(plan.seed, "steering", *place, *again))
             oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
             runs = oracle.plan(case, rng)
             kind = class_of(case, runs)
             share = self.hazards.share(kind) if plan.steer else 1.0  # nearly always 1, and making a stream is dear
-            dangerous = share < 1.0 and stream(plan.seed, "hazard", *place, *again).random() >= share
+            dangerous = alone or (share < 1.0 and stream(plan.seed, "hazard", *place, *again).random() >= share)
             if not course.given_up and not dangerous:
                 break
             self.counters["drafts given up" if course.given_up else "dangerous drafts given up"] += 1
         return case, course, oracle, runs, kind
+
+    def _for_some(self, case: Case, rng: random.Random) -> tuple[Case, bool]:
+        """Return the case without the targets that fail too often for this test, and whether fewer than two are left.
+
+        Then the case is returned as it is.
+        """
+        if len(self.plan.targets) == 1 or not self.plan.steer:
+            return case, False
+        targets = case.recipe.get(MADE_FOR, self.plan.targets)
+        absent = [one for one in targets if rng.random() >= self.risks.share(one)]
+        if len(targets) - len(absent) < 2:
+            return case, True
+        return (replace(case, recipe={**case.recipe, ABSENT: absent}) if absent else case), False
 
     def _with_recipe(self, case: Case, index: int, attempt: int) -> Case:
         """Return the case with the place in the campaign from which it can be drawn again."""
@@ -284,7 +306,7 @@ class Lane:
         self.steering.count(ahead.disabled)
         for target, names in ahead.disabled.items():
             self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
-        self.hazards.count(ahead.kind, outcomes)
+        self._count_hazards(ahead, outcomes)
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
@@ -305,6 +327,19 @@ class Lane:
             self._pursue(_Suspect(ahead, new, seen.faulty, expected_of(seen), spent_us))
         if (due := self.searches.due()) is not None and not self._recognised(due.ahead, due.violated, due.outcome):
             self._search(due)
+
+    def _count_hazards(self, ahead: _Ahead, outcomes: Sequence[Outcome]) -> None:
+        """Count the deaths and hangs of a test against its class, or against each target if several took part."""
+        if len(self.plan.targets) == 1:
+            self.hazards.count(ahead.kind, outcomes)
+            return
+        by_target: dict[str, list[Outcome]] = {}
+        for run, outcome in zip(ahead.runs, outcomes, strict=True):
+            by_target.setdefault(run.target, []).append(outcome)
+        for target, own in by_target.items():
+            self.risks.count(target, own)
+            self.counters[f"{TESTS_OF}{target}"] += 1
+            self.counters[f"{CPU_OF}{target}"] += round(1e6 * sum(one.observations.cpu_seconds for one in own))
 
     def _log_defect(self, index: int, defect: Defect) -> None:
         """Count a failure of an adapter, and log the first one of each place."""
@@ -342,12 +377,13 @@ class Lane:
             return False
         self.counters["recognised"] += 1
         self._charge(ahead, violated.evidence.faulty.target, bug.predicate.passes, 1.0)
+        self.risks.charge(violated.evidence.faulty.target, 1.0)
         self._send({"duplicate": asdict(bug.signature)})
         return True
 
     def _pursue(self, suspect: _Suspect) -> None:
         """Search for the culprits of a violation now, or later if searches have had their share of the time."""
-        if suspect.outcome is not None and is_death(suspect.outcome):
+        if len(self.plan.targets) == 1 and suspect.outcome is not None and is_death(suspect.outcome):
             self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
         if self.searches.allowed:
             self._search(suspect)
@@ -374,11 +410,13 @@ class Lane:
         self._charge(ahead, evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
         if not self._report_if_new(suspect, confirmed, attributed=True):
             self.counters["known_us"] += spent + suspect.spent_us
+            self.risks.charge(evidence.faulty.target, KNOWN_COST)
 
     def _charge(self, ahead: _Ahead, target: str, passes: Collection[str], cost: float) -> None:
         """Add the cost of a bug, in tests, to what brings it."""
         self.steering.charge(target, passes, cost)
-        self.hazards.charge_bug(ahead.kind, passes, cost)
+        if not passes and ahead.kind[2]:  # the transform brings the bug, and no pass can be switched off
+            self.hazards.charge(ahead.kind, cost)
 
     def _leave_to_triage(self, suspect: _Suspect) -> None:
         """Report a violation whose culprits nobody has searched for; triage does so."""

@@ -1,13 +1,13 @@
 """Operations on one stored finding after its campaign: reduce, bisect, releases, replay; and the support matrix."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import ExecutionError, InputError, NothingTested, UsageError
+from miscompile.base.errors import ExecutionError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.base.wording import counted
@@ -18,6 +18,7 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.releases import History, first_release
 from miscompile.engine.wiring import triage_settings
+from miscompile.environments import cache
 from miscompile.execution.limits import Limits
 from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
@@ -99,25 +100,45 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 
-def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListener) -> History:
-    """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
+def releases(
+    out: Path, identifiers: Sequence[str], keep: bool, on_progress: ProgressListener
+) -> Iterator[tuple[str, History | str]]:
+    """Find the first release of the compiler that shows each finding, and store it among the finding's facts.
 
-    New environments are removed again unless `keep`. Raises StoreError when there is no such finding
-    or it has no script, UsageError when the releases cannot be listed or the bug no longer shows where it was found.
+    Yields the identifier with the history, or with the reason why there is none. Several findings share the new
+    environments, which are removed at the end unless `keep`; those for a single finding are removed one by one. Raises
+    StoreError when there is no such finding.
     """
     with Store.open(out, create=False) as store:
-        stored = store.load(identifier)
+        found = [store.load(identifier) for identifier in identifiers]
+    before = {one.name for one in cache.environments()}
+    try:
+        for stored in found:
+            try:
+                history = _history(stored, keep or len(found) > 1, on_progress)
+            except UsageError as error:
+                yield stored.finding.identifier, str(error)
+                continue
+            facts = {**stored.finding.facts, "releases": history.as_json()}
+            with Store.open(out) as store:
+                store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
+            yield stored.finding.identifier, history
+    finally:
+        made = [one.name for one in cache.environments() if one.name not in before]
+        for name in [] if keep else made:
+            cache.remove(name, on_progress)
+
+
+def _history(stored: Stored, keep: bool, on_progress: ProgressListener) -> History:
+    """Search the releases for one finding. Raises UsageError when it has no script, or nothing can be said."""
     if not stored.script:
-        raise InputError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
-    held = stored.finding.property
+        raise UsageError("it has no script that releases could run; `miscompile reduce` writes one")
+    held, boundary = stored.finding.property, stored.finding.facts.get("boundary") or {}
     version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
-    history = first_release(
-        held.target, version, held.signature.kind, stored.script, keep=keep, on_progress=on_progress
+    opsets = tuple(int(one) for one in boundary.get("opset", {}).get("shows", ()))
+    return first_release(
+        held.target, version, held.signature.kind, stored.script, opsets=opsets, keep=keep, on_progress=on_progress
     )
-    facts = {**stored.finding.facts, "releases": history.as_json()}
-    with Store.open(out) as store:
-        store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
-    return history
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:

@@ -34,7 +34,12 @@ class CiFinding:
     @property
     def title(self) -> str:
         """One line for lists: what is wrong, and what is to blame."""
-        words = {"wrong": "wrong result", "death": "crash", "exception": "unexpected exception"}
+        words = {
+            "wrong": "wrong result",
+            "special": "wrong result on special values",
+            "death": "crash",
+            "exception": "unexpected exception",
+        }
         first = next(iter(self.message.splitlines()), "")[:160]
         blamed = " + ".join(self.culprits) or first or self.signature
         again = f" (fixed in {self.regression} before)" if self.regression else ""

@@ -20,6 +20,7 @@ templates get these variables:
 - `shows`, `dies`: the words that announce a bug (see `confirm`); `patience`: seconds that a hang is waited for;
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
   must have, or an empty text when its shape is not declared; held against an output where no build works;
+- `element`: the flat place of the bad element, for results on special values;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
 - `test_name`: the end of the name of a test function;
@@ -318,6 +319,7 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
         "output": output,
         "declared": _declared(case.program.outputs[output]),
         "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
+        "element": int(evidence.details.get("element", 0)),
         "tolerance": literal(float(f"{tolerance.value:.6g}")),
         "reason": tolerance.reason,
     }
@@ -401,6 +403,7 @@ def _declared(port: Port) -> str:
 def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
     what = {
         "wrong": "wrong values",
+        "special": "wrong values on special operands",
         "missing": "an output is missing",
         "shape": "an output has the wrong shape",
         "dtype": "an output has the wrong type",

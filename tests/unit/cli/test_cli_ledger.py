@@ -217,7 +217,6 @@ def test_recheck_tells_a_regression(out: Path) -> None:
     assert "still there, a regression" in result.stdout
     assert "1 fixed, 4 still there, 4 changed, 3 skipped" in result.stdout
     assert "`--close` closes" in result.stdout
-    assert "there: still there" in result.stderr
     assert listed(out / LEDGER)["toy:wrong:there"]["regressed_in"] == __version__
 
 

@@ -128,7 +128,7 @@ WRONG = {
     "findings of nothing": (["findings"], "Missing argument 'OUT'"),
     "findings of no folder": (["findings", "nowhere"], "does not exist"),
     "reduce without id": (["reduce", "."], "Missing argument 'ID'"),
-    "bisect without id": (["bisect", "."], "Missing argument 'ID'"),
+    "bisect without id": (["bisect", "."], "only --releases goes without ID"),
     "repro without id": (["repro", "."], "Missing argument 'ID'"),
     "replay without id": (["replay", "."], "Missing argument 'ID'"),
     "reduce without end": (["reduce", ".", "wrong-1", "--time", "x"], "is no duration"),
@@ -242,7 +242,7 @@ def test_help_teaches_with_an_example(verb: str) -> None:
 
 
 def test_help_lists_every_verb_with_a_line() -> None:
-    result = call("--help")
+    result = call("--help-all")
     assert result.exit_code == 0
     for verb in VERBS:
         assert f"  {verb} " in result.stdout

@@ -15,6 +15,7 @@ from miscompile.base.versions import is_version
 from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_options, ledger_place
 from miscompile.cli.options import json_option
+from miscompile.cli.screens import VerbSet
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import STATES, BugState, LedgerEntry, utc_now
 from miscompile.findings.ledger_file import read_ledger, write_ledger
@@ -28,21 +29,21 @@ _NOTE = click.option("--note", default="", metavar="TEXT", help="A line for peop
 _OPENED = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group("bugs", short_help="The ledger of known bugs.", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("bugs", cls=VerbSet)
 def command() -> None:
     """List the bugs in a ledger, and decide about them.
-
-    Campaigns enter their findings. A look-alike of a bug that is open, reported, wontfix or a duplicate is counted and
-    not announced; one of a bug that is fixed in the release under test, or an older one, is announced as a regression;
-    one of an invalid entry is never announced.
-
-    SIG is a signature, the identifier of the finding, or the beginning of one of them.
 
     \b
     Examples:
       miscompile bugs list --state open
       miscompile bugs close wrong-0a1b --fixed-in 1.25
       miscompile bugs export bugs.toml --ledger nightly.db
+    \f
+    Campaigns enter their findings. A look-alike of a bug that is open, reported, wontfix or a duplicate is counted and
+    not announced; one of a bug that is fixed in the release under test, or an older one, is announced as a regression;
+    one of an invalid entry is never announced.
+
+    SIG is a signature, the identifier of the finding, or the beginning of one of them.
     """
 
 
@@ -80,7 +81,7 @@ def link(signature: str, url: str, note: str, **where: Any) -> int:  # noqa: ANN
 
     \b
     Example:
-      miscompile bugs link wrong-0a1b https://github.com/microsoft/onnxruntime/issues/1
+      miscompile bugs link wrong-0a1b https://github.com/openxla/xla/issues/1
     """
     if "://" not in url:
         raise UsageError(f"'{url}' is no link; write https://...")

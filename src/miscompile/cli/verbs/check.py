@@ -11,8 +11,17 @@ from rich.console import Console
 
 from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, leave, plan_of, terminated_as_interrupt, validate
+from miscompile.cli.campaigns import (
+    CAMPAIGN_SECTIONS,
+    campaign_options,
+    conduct,
+    leave,
+    plan_of,
+    terminated_as_interrupt,
+    validate,
+)
 from miscompile.cli.options import check_out, progress, ready, slice_nodes_option
+from miscompile.cli.screens import Verb
 from miscompile.engine.checks import CHECKS, OWN, chosen
 from miscompile.engine.plan import Plan
 from miscompile.reports.summary import Summary
@@ -33,7 +42,12 @@ class TargetResult:
     problem: str = ""
 
 
-@click.command("check", short_help="A campaign around your own model.")
+@click.command(
+    "check",
+    cls=Verb,
+    usual=("--target", "--all-targets", "--check", "--time", "--tests", "--seed", "--out", "--json"),
+    sections={"What is tested": ("--target", "--all-targets", "--slices", "--slice-nodes"), **CAMPAIGN_SECTIONS},
+)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--target",
@@ -41,7 +55,8 @@ class TargetResult:
     multiple=True,
     default=[DEFAULT_TARGET],
     show_default=True,
-    help="The compiler to hold it against; several, if repeated, are held against each other.",
+    metavar="TARGET",
+    help="The compiler to hold it against. Several, if repeated, are held against each other.",
 )
 @click.option("--all-targets", is_flag=True, help="Test the model on every compiler that is here, one after the other.")
 @click.option(
@@ -56,20 +71,24 @@ class TargetResult:
     "checks",
     callback=values.names,
     metavar="NAMES",
-    help=f"What to check: {', '.join(name for name in CHECKS if name not in OWN)}, or all."
+    help=f"Only these checks. There are: {', '.join(name for name in CHECKS if name not in OWN)}."
     " [default: all that the compiler can be checked for]",
 )
 @campaign_options
 def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Run MODEL, an ONNX file or a model of the corpus, in all ways that a compiler has, and keep every disagreement.
 
+    \b
+    Examples:
+      miscompile check model.onnx
+      miscompile check model.onnx --time 10m --out model-check
+      miscompile check model.onnx --all-targets
+    \f
     It runs with and without optimisation on many inputs, as it is and in equivalent forms; so do its slices. It takes
     a minute for each target, triage included, unless --time or --tests says otherwise.
 
     \b
-    Examples:
-      miscompile check model.onnx
-      miscompile check model.onnx --target onnxruntime --time 10m --out model-check
+    More examples:
       miscompile check model.onnx --check levels
       miscompile check model.onnx --target onnxruntime --target openvino
       miscompile check model.onnx --all-targets --limit-memory 4G --json

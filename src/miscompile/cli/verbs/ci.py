@@ -16,6 +16,7 @@ from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, validate
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.options import check_out, default_out, ready
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.engine.checks import CHECKS
 from miscompile.engine.plan import Plan
@@ -38,13 +39,17 @@ TRIAGE, UPDATE_TRIAGE = 30.0, 600.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("ci", short_help="A bounded, repeatable run for CI, against a baseline of known bugs.")
+@click.command(
+    "ci",
+    cls=Verb,
+    usual=("--baseline", "--update-baseline", "--tests", "--shard", "--out", "--junit", "--sarif"),
+)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--baseline",
     type=_FILE,
     metavar="FILE",
-    help="A ledger as TOML, as `miscompile bugs export` writes it: its bugs do not fail the run.",
+    help="The known bugs, which do not fail the run. A ledger as TOML, as `miscompile bugs export` writes it.",
 )
 @click.option(
     "--update-baseline",
@@ -121,10 +126,9 @@ def command(
 
     \b
     Examples:
-      miscompile ci onnxruntime
-      miscompile ci onnxruntime --baseline ledger.toml --junit junit.xml --sarif miscompile.sarif
+      miscompile ci onnxruntime --baseline ledger.toml --junit junit.xml
       miscompile ci onnxruntime --baseline ledger.toml --update-baseline
-      miscompile ci onnxruntime --baseline ledger.toml --tests 40000 --shard 2/8
+      miscompile ci onnxruntime --tests 40000 --shard 2/8
 
     Exit code 0: something was tested, and the baseline has all findings. 1: it lacks one. 4: nothing was tested.
     """

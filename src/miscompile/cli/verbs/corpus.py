@@ -9,6 +9,7 @@ from rich.console import Console
 
 from miscompile.base.wording import counted
 from miscompile.cli.options import json_option, progress
+from miscompile.cli.screens import VerbSet
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.entry import CorpusModel
@@ -17,16 +18,16 @@ from miscompile.reports.tables import PlainTable, plain_table
 _SHOWN = 4
 
 
-@click.group("corpus", short_help="Real models as seeds.", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("corpus", cls=VerbSet)
 def command() -> None:
     """Keep real models, from whose slices campaigns begin.
 
     \b
     Examples:
-      miscompile corpus add onnx                 the models that ship in the installed package onnx
-      miscompile corpus add silero-vad magika    those of other installed packages
+      miscompile corpus add onnx                 the models in this package
+      miscompile corpus add silero-vad magika    those of other packages
       miscompile corpus add nets/ model.onnx     files, and all in a folder
-      miscompile corpus add timm:resnet18        an architecture with random weights
+      miscompile corpus add timm:resnet18        with random weights
       miscompile corpus list
     """
 

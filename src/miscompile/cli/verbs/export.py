@@ -10,6 +10,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.options import progress
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
@@ -17,7 +18,7 @@ from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 _SHOWN = 8
 
 
-@click.command("export", short_help="Regression suites for a compiler's own CI.")
+@click.command("export", cls=Verb, usual=("--suite", "--for", "--tests", "--order", "--operators"))
 @click.option(
     "--suite",
     "folder",

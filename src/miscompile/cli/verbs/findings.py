@@ -13,13 +13,14 @@ from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
 from miscompile.cli.options import id_argument, json_option, out_argument, progress, stages, whole_identifier
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import record_json, summarise
-from miscompile.reports.writer import write_issue
-from miscompile.triage.clusters import clusters_of
+from miscompile.reports.writer import write_issue_of_cluster
+from miscompile.triage.clusters import one_of_each_cause
 
 
 def one_record(out: Path, identifier: str) -> Record:
@@ -32,7 +33,7 @@ def one_record(out: Path, identifier: str) -> Record:
 
 def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> None:
     """Write a changed finding's issue anew, and print a sentence about the change, or its row as JSON."""
-    write_issue(out, identifier)
+    write_issue_of_cluster(out, identifier)
     if as_json:
         click.echo(json.dumps(record_json(one_record(out, identifier)), indent=2))
         return
@@ -41,7 +42,7 @@ def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> 
         click.echo(f"The issue text and the script are in {place(out, identifier)}")
 
 
-@click.command("findings", short_help="What a campaign found.")
+@click.command("findings", cls=Verb)
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @verbosity_options
@@ -53,7 +54,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     Examples:
       miscompile findings miscompile-out
       miscompile findings miscompile-out wrong-0a1b2c3d4e > issue.md
-      miscompile findings miscompile-out wrong-0a       the beginning of an ID suffices
+      miscompile findings miscompile-out wrong-0a    its beginning suffices
 
     Exit code 1 when there are findings, 0 when there are none, 4 when nothing was tested; with ID, 0.
     """
@@ -65,19 +66,16 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             warn(problem)
         return code_of(summary)
     record = one_record(out, identifier)
-    with Store.open(out, create=False) as store:
-        clusters = clusters_of(store)
-    cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
     if record.status == "pending" and not as_json:
         tell(
             f"{identifier} is pending: it was not repeated or reduced yet; `miscompile reduce {out} {identifier}` does"
         )
-    text = write_issue(out, identifier, [other for other in cluster if other != identifier])
+    text = write_issue_of_cluster(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
 
 
-@click.command("report", short_help="Write reports of a campaign, or the site of several.")
+@click.command("report", cls=Verb)
 @click.argument("words", nargs=-1, required=True, metavar="OUT... [NAME]...")
 @click.option("--out", "folder", type=click.Path(path_type=Path), metavar="DIR",
               help="Write the site of all campaigns OUT into this folder.")  # fmt: skip
@@ -137,7 +135,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
     return 0
 
 
-@click.command("reduce", short_help="Make a finding smaller.")
+@click.command("reduce", cls=Verb)
 @out_argument
 @id_argument
 @click.option("--time", "seconds", default="2m", show_default=True, metavar="TIME", callback=values.duration,
@@ -182,39 +180,70 @@ def bisected_sentence(before: Sequence[str], after: Sequence[str]) -> str:
     return f"{guilty}, {'unchanged' if set(before) == set(after) else told}"
 
 
-@click.command("bisect", short_help="Find the passes, or the release, that are to blame.")
+@click.command("bisect", cls=Verb, usual=("--releases", "--keep", "--json"))
 @out_argument
-@id_argument
+@click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
 @click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
 @verbosity_options
 @json_option
-def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
+def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_json: bool) -> int:
     """Find the smallest set of passes that must be on for finding ID in OUT to show.
 
     With --releases, find the first release that shows it: the finding's script runs in environments with older
-    releases, which are made one after the other (each some hundred megabytes) and removed again. The search assumes
-    that every release from the first bad one to the one of the finding shows it. Releases that cannot be
-    installed or cannot run the script are skipped.
+    releases, which are made (each some hundred megabytes) and removed again. The search assumes that every release
+    from the first bad one to the one of the finding shows it. Releases that cannot be installed or cannot run the
+    script are skipped. Without ID, the smallest confirmed finding of each cause is searched for, and the environments
+    are removed at the end. The issue text then says which releases were tried.
 
     \b
     Examples:
       miscompile bisect miscompile-out wrong-0a1b2c3d4e
-      miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
+      miscompile bisect miscompile-out --releases
+
+    \f
+    Exit code 1 when a search of releases gives no answer.
     """
     if keep and not releases:
         raise UsageError("--keep goes with --releases")
-    one_record(out, identifier)
+    if not releases and identifier is None:
+        raise UsageError("name a finding; only --releases goes without ID")
+    if identifier is not None:
+        one_record(out, identifier)
     from miscompile.engine import single
 
     if not releases:
+        assert identifier is not None
         with stages(as_json=as_json) as on_stage:
             guilty = single.bisect(out, identifier, on_stage)
         show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
-    found = single.releases(out, identifier, keep, progress(as_json=as_json)).as_json()
-    click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
-    return 0
+    return _releases(out, identifier, keep, as_json=as_json)
+
+
+def _releases(out: Path, identifier: str | None, keep: bool, *, as_json: bool) -> int:
+    """Search the releases for one finding, or for one of each cause; return the exit code."""
+    from miscompile.engine import single
+
+    with Store.open(out, create=False) as store:
+        chosen = [identifier] if identifier is not None else one_of_each_cause(store)
+    told, unanswered = [], 0
+    for name, found in single.releases(out, chosen, keep, progress(as_json=as_json)):
+        if isinstance(found, str):
+            unanswered += 1
+            warn(f"{name}: {found}")
+            continue
+        write_issue_of_cluster(out, name)
+        history = found.as_json()
+        told.append({"id": name, **history})
+        if not as_json:
+            click.echo(verdict(name, history))
+    if as_json:
+        click.echo(json.dumps(told[0] if identifier is not None and told else told, indent=2))
+    return int(unanswered > 0)
+
+
+_SAID = {"shows": "shows it", "absent": "does not show it", "other": "raises another error", "skipped": "cannot say"}
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
@@ -222,8 +251,11 @@ def verdict(identifier: str, found: Mapping[str, Any]) -> str:
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:
-        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        answer = _SAID[newest["answer"]]
         lines.append(f"the newest release, {newest['release']}, {answer}")
+    others = [one["release"] for one in found["tried"] if one["answer"] == "other"]
+    if others:
+        lines.append(f"another error: {', '.join(others)}")
     if found["skipped"]:
         lines.append(f"skipped: {', '.join(found['skipped'])}")
     return "\n".join(lines)
@@ -234,10 +266,10 @@ def _before(found: Mapping[str, Any]) -> str:
         return f"the last release without it is {found['last_good']}"
     if found["tried"][0]["release"] == found["first_bad"]:
         return "that is the oldest release"
-    return "no older release can run its script"
+    return "no older release gives an answer"
 
 
-@click.command("repro", short_help="Run a finding's standalone script.")
+@click.command("repro", cls=Verb)
 @out_argument
 @id_argument
 @click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
@@ -295,7 +327,7 @@ def _target_of_script(out: Path, identifier: str) -> str:
     return stored.finding.property.target
 
 
-@click.command("replay", short_help="Run a finding's case through the tool again.")
+@click.command("replay", cls=Verb)
 @out_argument
 @id_argument
 @json_option

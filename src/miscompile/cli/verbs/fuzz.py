@@ -11,9 +11,10 @@ from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus, plan_of, validate
+from miscompile.cli.campaigns import CAMPAIGN_SECTIONS, campaign_options, conduct, cpus, plan_of, validate
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
 from miscompile.cli.plan_file import located, options_of, read_plan, settle
+from miscompile.cli.screens import Verb
 from miscompile.core.ports import Listener
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.distributed.shards import LANE_TESTS
@@ -26,6 +27,14 @@ from miscompile.targets.registry import parse_target, quick_targets
 
 NO_CORPUS = "none"
 """The value of --corpus that leaves the corpus out."""
+
+_SECTIONS = {
+    **CAMPAIGN_SECTIONS,
+    "Models": ("--seed", "--ops", "--dtypes", "--nodes", "--max-rank", "--max-dim", "--opset", "--motifs"),
+    "Where models begin": ("--seed-models", "--slice-nodes", "--corpus", "--patterns", "--instances"),
+    "How models are made": ("--preset", "--producer", "--guidance"),
+    "Machines": ("--install", "--ray", "--ray-python"),
+}
 
 LONG = 1800.0
 """Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
@@ -40,7 +49,12 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     return value
 
 
-@click.command("fuzz", short_help="A campaign against one compiler.")
+@click.command(
+    "fuzz",
+    cls=Verb,
+    usual=("--time", "--tests", "--seed", "--out", "--resume", "--ops", "--dtypes", "--check", "--preset", "--plan"),
+    sections=_SECTIONS,
+)
 @click.argument("targets", nargs=-1, metavar="TARGET...")
 @click.option(
     "--plan",
@@ -48,10 +62,10 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     is_eager=True,
     callback=_from_plan,
     metavar="FILE",
-    help="Take the options from this TOML file; those that are given here as well count more.",
+    help="Take the options from this TOML file. Those that are given here as well count more.",
 )
 @campaign_options
-@click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
+@click.option("--resume", is_flag=True, help="Continue the campaign in --out. Its options stay unless given again.")
 @click.option("--join", is_flag=True, help="Add a campaign to those in --out, which may be running.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only these operators, as in Add,Conv.")
 @click.option("--dtypes", callback=values.names, metavar="NAMES", help="Only these dtypes, as in float32,int8.")
@@ -93,14 +107,17 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     "checks",
     callback=values.names,
     metavar="NAMES",
-    help=f"What to check: {', '.join(CHECKS)}, or all. [default: all; {', '.join(DEFAULT)} with --producer]",
+    help=f"Only these checks. There are: {', '.join(CHECKS)}; all: whatever the compiler can be checked for."
+    f" [default: all; {', '.join(DEFAULT)} with --producer]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
 @click.option(
     "--preset",
     type=click.Choice(sorted(PRESETS)),
-    help="Generate and check as that published system does (OPERA's is `miscompile migrate --preset opera`); voters:"
-    " compare the quick runtimes that are installed with each other, if no TARGET is named.",
+    metavar="NAME",
+    help=f"Generate and check as a published system does. There are: {', '.join(sorted(PRESETS))} (OPERA's is"
+    " `miscompile migrate --preset opera`); voters: compare the quick runtimes that are installed with each other, if"
+    " no TARGET is named.",
 )
 @click.option(
     "--producer",
@@ -124,34 +141,35 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.
 
+    \b
+    Examples:
+      miscompile fuzz onnxruntime                    five minutes on all CPUs
+      miscompile fuzz onnxruntime --time 2h --out nightly
+      miscompile fuzz onnxruntime openvino           two, against each other
+      miscompile fuzz 'toy{bugs=survivable}'         a toy with planted bugs
+    \f
     With several targets they are held against each other, and the one that stands alone is named.
 
     \b
-    Examples:
-      miscompile fuzz onnxruntime                         five minutes on all CPUs
-      miscompile fuzz onnxruntime --time 2h --out nightly
+    More examples:
       miscompile fuzz onnxruntime --tests 10000 --seed 7 --json
       miscompile fuzz onnxruntime --ops Conv,Relu,Add --dtypes float32
       miscompile fuzz --plan nightly.toml                 the options in this file
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
-      miscompile fuzz onnxruntime openvino                two compilers against each other
       miscompile fuzz --preset voters                     the quick runtimes that are installed, by majority
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --corpus silero-vad     slices of the real models in that package
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
-      miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
       miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs
       miscompile fuzz tvm --preset oatest --patterns relax-patterns
                                                           and patterns of Relax, in Relax programs
       miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
-      miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
       miscompile fuzz openvino --out nightly --join       a further campaign in one folder, at the same time
       miscompile fuzz onnxruntime --time 3d --ray auto    on all machines of a Ray cluster
-      miscompile fuzz 'toy{bugs=survivable}'               a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
     Ctrl-C, SIGTERM and a closed terminal stop cleanly; everything found so far is kept. Exit code 1 means

@@ -17,6 +17,7 @@ from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.harvesting import KINDS, harvest_library
 from miscompile.cli.options import progress, ready, stages
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
 from miscompile.instances.instance import LIBRARIES
@@ -46,8 +47,8 @@ _SHOWN = 12
 """Largest number of reasons in the summary."""
 
 
-@click.command("harvest", short_help="Patterns and operator instances out of tests.")
-@click.argument("source", type=click.Choice(_SOURCES))
+@click.command("harvest", cls=Verb, usual=("--out", "--on", "--pass", "--time", "--kind"))
+@click.argument("source", type=click.Choice(_SOURCES), metavar="SOURCE")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--out",
@@ -92,26 +93,28 @@ _SHOWN = 12
 def command(source: str, path: Path | None, out: Path | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
     """Run the tests at PATH under a hook, and extract patterns or operator instances from the calls that they make.
 
+    SOURCE is onnxruntime, onnxscript, inductor, tvm, models, programs, onnx, torch or keras.
+
+    \b
+    Examples:
+      miscompile harvest onnxruntime tests/ --out mine.patterns
+      miscompile harvest programs --on openvino --out mined.patterns
+      miscompile harvest torch
+    \f
     SOURCE names the hook: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
     tvm. `models` takes a folder of models whose names name passes. Every TARGET compiles each model, to observe which
     passes it triggers. tvm takes a checkout and keeps Relax modules: then OUT is a folder, and --on has no meaning.
     `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
-    onnx's node cases and generated programs.
-    `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
-    parameters, for `miscompile migrate`.
+    onnx's node cases and generated programs. `onnx`, `torch` and `keras` are libraries: the operators that their own
+    tests call, or the tests at PATH, with all parameters, for `miscompile migrate`.
 
-    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far;
-    a second Ctrl-C ends that too.
+    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far.
 
     \b
-    Examples:
+    More examples:
       miscompile harvest onnxscript onnxscript/onnxscript/rewriter --out rules.patterns
-      miscompile harvest onnxruntime tests/test_fusions.py --out mine.patterns --on onnxruntime --on openvino
-      miscompile harvest models my-models --out mine.patterns --json
       miscompile harvest tvm ~/tvm --out relax-patterns
-      miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
       miscompile harvest programs my-model.onnx --on openvino --out mined.patterns
-      miscompile harvest torch
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """

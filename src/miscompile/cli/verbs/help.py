@@ -4,9 +4,10 @@ import click
 
 from miscompile.base.errors import UsageError
 from miscompile.cli.exit_codes import NOTHING
+from miscompile.cli.screens import Verb
 
 
-@click.command("help", short_help="Explain a verb.")
+@click.command("help", cls=Verb)
 @click.argument("verb", required=False, metavar="[VERB]")
 @click.pass_context
 def command(context: click.Context, verb: str | None) -> int:

@@ -13,6 +13,7 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, cpus, triage_seconds_for
 from miscompile.cli.options import check_out, default_out, new_seed, ready
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
@@ -28,14 +29,18 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 """The paper's configuration: its order, its threshold, and its templates."""
 
 
-@click.command("migrate", short_help="Operators of library tests through compilers' front ends.")
+@click.command(
+    "migrate",
+    cls=Verb,
+    usual=("--to", "--from", "--time", "--tests", "--operators", "--instances", "--out", "--resume", "--json"),
+)
 @click.option(
     "--to",
     "targets",
     multiple=True,
     required=True,
     metavar="TARGET",
-    help="A compiler, for all of its front ends; one front end, as in openvino{via=torch}; or all. Repeatable.",
+    help="A compiler, for all of its front ends. One front end, as in openvino{via=torch}; or all. Repeatable.",
 )
 @click.option(
     "--from",
@@ -122,16 +127,19 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Run operators as library tests use them through the front ends of compilers, and keep every disagreement.
 
+    \b
+    Examples:
+      miscompile migrate --to onnxruntime --time 5m
+      miscompile migrate --to openvino --from torch --tests 2000
+      miscompile migrate --to all --time 10m --out migration
+    \f
     Every test of onnx, PyTorch and Keras that calls an operator gives an instance: the operator with its parameters and
     tensors. Each instance runs as a program of one operator, in the library itself and through each front end. Those
     that are most likely to show different bugs run first. Findings are counted by conversion function.
 
     \b
-    Examples:
-      miscompile migrate --to onnxruntime --time 5m
-      miscompile migrate --to openvino --from torch --tests 2000
+    More examples:
       miscompile migrate --to 'tvm{via=torch}' --operators torch.nn.functional.max_pool2d
-      miscompile migrate --to all --time 10m --out migration
       miscompile migrate --to openvino==2023.1.0 --preset opera --install
       miscompile migrate --to onnxruntime --instances mine.jsonl.gz
 

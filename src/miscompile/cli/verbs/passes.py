@@ -11,6 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.options import ready, stages
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.reports.tables import PlainTable, plain_table
 
@@ -21,7 +22,7 @@ _SHOWN = 3
 """Largest number of other passes in a row."""
 
 
-@click.command("passes", short_help="Which passes are triggered, and together with which others.")
+@click.command("passes", cls=Verb)
 @click.argument("target", required=False, metavar="[TARGET]")
 @click.option(
     "--out",
@@ -42,14 +43,17 @@ _SHOWN = 3
 def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List the passes of TARGET: their patterns, the programs that they changed, and which passes fired together.
 
+    \b
+    Examples:
+      miscompile passes onnxruntime
+      miscompile passes tvm --time 5m --json
+    \f
     Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `triggered` is the
     share of the programs with a pattern of a pass that the pass did change. Ctrl-C ends the measurement and shows the
     counts so far.
 
     \b
-    Examples:
-      miscompile passes onnxruntime
-      miscompile passes tvm --time 5m --json
+    Another example:
       miscompile passes --out miscompile-out      the counts of a campaign with --preset oatest
     """
     out: Path | None = given.pop("out")

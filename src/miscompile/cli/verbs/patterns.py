@@ -12,6 +12,7 @@ from rich.text import Text
 
 from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
+from miscompile.cli.screens import Verb
 from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.targets.registry import parse_target, target_names
 
@@ -22,7 +23,7 @@ _SHOWN = 4
 """Largest number of operators, and of passes, in a row."""
 
 
-@click.command("patterns", short_help="Pieces of graphs that passes look for.")
+@click.command("patterns", cls=Verb)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option(
     "--library",

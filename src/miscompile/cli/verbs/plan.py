@@ -8,6 +8,7 @@ import click
 
 from miscompile.cli.options import json_option
 from miscompile.cli.plan_file import plan_text
+from miscompile.cli.screens import VerbSet
 from miscompile.cli.verbs import fuzz
 from miscompile.engine.arms import arms_of
 from miscompile.engine.bandit import fixed_weights
@@ -17,19 +18,19 @@ from miscompile.targets.registry import DEFAULT_TARGET
 _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 
 
-@click.group("plan", short_help="Plan files for repeatable campaigns.")
+@click.group("plan", cls=VerbSet)
 def command() -> None:
     """Show or check the TOML files that `miscompile fuzz --plan FILE` takes.
 
     \b
     Examples:
-      miscompile plan show                     the plan of `miscompile fuzz onnxruntime`, with its arms
-      miscompile plan show nightly.toml        this plan with all defaults, as a plan file
-      miscompile plan check nightly.toml       exit code 2 and the line of the first error
+      miscompile plan show                  the one without a file
+      miscompile plan show nightly.toml     this plan with all defaults
+      miscompile plan check nightly.toml    the line of the first error
     """
 
 
-@command.command("show")
+@command.command("show", short_help="Print a plan with all defaults, and its arms.")
 @click.argument("file", type=_FILE, required=False)
 @json_option
 def show(file: Path | None, *, as_json: bool) -> None:

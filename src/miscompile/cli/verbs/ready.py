@@ -10,6 +10,7 @@ from rich.console import Console
 from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import json_option, out_argument, stages, whole_identifier
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import WorkPhase
 from miscompile.findings.folder import Stored, place
@@ -18,11 +19,11 @@ from miscompile.findings.ledger_entry import key_of, of_all_releases
 from miscompile.findings.store import Store
 from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.reports.wording import title_of
-from miscompile.triage.clusters import clusters_of
+from miscompile.triage.clusters import one_of_each_cause
 from miscompile.triage.ready import Readiness
 
 
-@click.command("ready", short_help="Which findings can be filed, and what the others lack.")
+@click.command("ready", cls=Verb, usual=("--ledger", "--json"))
 @out_argument
 @click.argument("identifiers", nargs=-1, metavar="[ID]...", callback=whole_identifier)
 @ledger_option
@@ -46,7 +47,7 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     Exit code 0 when all are ready, 1 when one is not.
     """
     with Store.open(out, create=False) as store:
-        chosen = identifiers or _one_of_each_cause(store)
+        chosen = identifiers or one_of_each_cause(store)
         found = [store.load(identifier) for identifier in chosen]
     links = _links(ledger_place(ledger, out), found)
     answers: list[tuple[Stored, Readiness]] = []
@@ -64,12 +65,6 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     else:
         click.echo("There is no confirmed finding; `miscompile findings` lists those that there are.")
     return int(any(said.missing for _, said in answers))
-
-
-def _one_of_each_cause(store: Store) -> list[str]:
-    """Return the confirmed findings without those that seem to have the cause of a smaller one."""
-    more = {name for cluster in clusters_of(store) for name in cluster.identifiers[1:]}
-    return [record.identifier for record in store.findings("confirmed") if record.identifier not in more]
 
 
 def _links(file: Path, found: list[Stored]) -> dict[str, str]:

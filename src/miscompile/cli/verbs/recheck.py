@@ -12,6 +12,7 @@ from miscompile.cli.campaigns import cpus
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
 from miscompile.cli.options import default_out, json_option, ready, stages
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.events import WorkPhase
 from miscompile.engine.recheck import ANSWERS, Recheck, Rechecked, entered, recheck, worst_first
@@ -23,7 +24,7 @@ from miscompile.targets.registry import parse_target
 _STYLES = {"still there": "red", "changed": "yellow", "fixed": "green"}
 
 
-@click.command("recheck", short_help="Run all findings' scripts on another release.")
+@click.command("recheck", cls=Verb, usual=("--target", "--install", "--close", "--ledger", "--json"))
 @click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="[OUT]", required=False)
 @click.option("--target", required=True, metavar="TARGET", help="The release, as in onnxruntime==1.33.0.")
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own if it is not here.")
@@ -40,15 +41,15 @@ def command(
 ) -> int:  # fmt: skip
     """Run the script of every finding in OUT on TARGET: is it fixed, still there, or changed?
 
-    OUT is the last miscompile-out[-N] here, unless it is named. A finding is fixed when two runs of its script in
-    a row do not show it. It is changed when the script fails in another way, or cannot run. The ledger then knows the
-    last release in which each bug was seen. A bug that the ledger has as fixed, and that is still there, is a
-    regression.
-
     \b
     Examples:
       miscompile recheck --target onnxruntime==1.33.0
       miscompile recheck nightly --target onnxruntime==1.33.0 --close --json
+    \f
+    OUT is the last miscompile-out[-N] here, unless it is named. A finding is fixed when two runs of its script in
+    a row do not show it. It is changed when the script fails in another way, or cannot run. The ledger then knows the
+    last release in which each bug was seen. A bug that the ledger has as fixed, and that is still there, is a
+    regression.
 
     Exit code 1 when a finding is still there, 0 when none is, 4 when no script was run.
     """

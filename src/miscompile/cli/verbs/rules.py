@@ -10,10 +10,11 @@ from rich.console import Console
 
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.wording import counted
+from miscompile.cli.screens import Verb
 from miscompile.reports.tables import PlainTable, plain_table
 
 
-@click.command("rules", short_help="The rewrite rules of equivalent programs.")
+@click.command("rules", cls=Verb)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option(
     "--file",
@@ -31,14 +32,17 @@ from miscompile.reports.tables import PlainTable, plain_table
 def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List rules and groups of rules by NAME, all of them without one.
 
+    \b
+    Examples:
+      miscompile rules
+      miscompile rules associative distributive --trials 300
+    \f
     A certificate gives the number of random trials in which both sides had the same type and the same values: in exact
     arithmetic, over ranks 0 to 5, broadcasting, every dtype the rule admits, and with NaN, infinities, signed zeros and
     extreme integers as far as the rule's class promises. Exit code 1 means that a rule did not pass.
 
     \b
-    Examples:
-      miscompile rules
-      miscompile rules associative distributive --trials 300
+    More examples:
       miscompile rules --json
       miscompile rules --file my-rules.toml
     """

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import tell
 from miscompile.reports.site.live import SiteServer
 
 
-@click.command("serve", short_help="Show the site of campaigns live while they run.")
+@click.command("serve", cls=Verb)
 @click.argument("outs", nargs=-1, required=True, metavar="OUT...",
                 type=click.Path(exists=True, file_okay=False, path_type=Path))  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any that is free.")

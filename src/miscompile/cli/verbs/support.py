@@ -11,6 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import cpus
 from miscompile.cli.options import ready, stages
+from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import WorkPhase
 from miscompile.producers.slices.table import SupportTable, difference, load_table
@@ -18,7 +19,7 @@ from miscompile.reports.tables import difference_view, table_view
 from miscompile.targets.registry import parse_target
 
 
-@click.command("support", short_help="onnx's own test cases on a compiler.")
+@click.command("support", cls=Verb, usual=("--ops", "--out", "--diff", "--install", "--json"))
 @click.argument("targets", nargs=-1, metavar="[TARGET...]")
 @click.option("--level", default="full", show_default=True, help="Build level.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only cases of these operators, as in Add,Conv.")
@@ -50,7 +51,7 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
       miscompile support onnxruntime
       miscompile support onnxruntime openvino --out tables
       miscompile support onnxruntime==1.20.1 --ops Conv,Resize --json
-      miscompile support --diff tables/onnxruntime==1.20.1.json tables/onnxruntime.json
+      miscompile support --diff tables/onnxruntime==1.20.1.json tables/tvm.json
     """
     if given["diff"]:
         if targets:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from miscompile.base.errors import UsageError
 from miscompile.cli.options import ready, stages
+from miscompile.cli.screens import VerbSet
 from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
@@ -20,7 +21,7 @@ from miscompile.targets.registry import about, broken_targets, installed, parse_
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-@click.group("targets", short_help="What can be tested here.", invoke_without_command=True)
+@click.group("targets", cls=VerbSet, invoke_without_command=True)
 @click.option("--matrix", "wanted", metavar="TARGET", help="Probe which operator takes which dtype on TARGET.")
 @click.option("--devices", "ask", is_flag=True, help="Ask each compiler which of its devices are here; takes seconds.")
 @_json
@@ -28,16 +29,18 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead
 def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) -> int:
     """List the compilers, their versions and passes.
 
-    A compiler that is not installed beside this tool, or another version of one, runs in an environment of its own.
-    It is made when a target such as onnxruntime==1.20.1 is first used, or by `install`.
-
     \b
     Examples:
       miscompile targets
       miscompile targets --matrix onnxruntime
-      miscompile targets --json
-      miscompile targets --devices
       miscompile targets install onnxruntime==1.20.1
+    \f
+    A compiler that is not installed beside this tool, or another version of one, runs in an environment of its own.
+    It is made when a target such as onnxruntime==1.20.1 is first used, or by `install`.
+
+    \b
+    More examples:
+      miscompile targets --devices
       miscompile targets environments
       miscompile targets remove onnxruntime==1.20.1
     """

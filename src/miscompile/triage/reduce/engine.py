@@ -14,9 +14,10 @@ from miscompile.base.errors import MiscompileError, ModelError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, Values
 from miscompile.core.ports import Oracle, Runner
 from miscompile.core.verdict import Evidence, Violated
+from miscompile.oracles.compare import finite
 from miscompile.triage.reduce.reduction import Cost, DraftKind, Reduction
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
@@ -136,6 +137,7 @@ class Search(Generic[D]):
         evidence = examination.verdict.evidence
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
         self._wanted = symptom_of(evidence, examination.faulty)
+        self._finite = _finite(examination)
         try:
             draft = self._kind.take_apart(case, evidence)
         except ModelError:
@@ -175,6 +177,8 @@ class Search(Generic[D]):
         if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
             self._keep_slippage(small, Slippage(case, examination.verdict, examination.faulty), symptom)
             return False
+        if self._finite and not _finite(examination):
+            return False  # a reader would take the bug for one of values that are not finite
         if not self._kind.defined(small) or not self._admits(case):
             return False
         self.best, self._cost = small, cost
@@ -253,3 +257,8 @@ class Search(Generic[D]):
         if self._tries >= self._budget.tries or self._budget.expired():
             self._complete = False
         return not self._complete
+
+
+def _finite(seen: Examination) -> bool:
+    """Tell whether no result that is known to be right contains NaN or infinity."""
+    return not isinstance(seen.reference, Values) or finite(seen.reference)
