@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Group
@@ -156,7 +157,7 @@ def findings_table(records: Iterable[Record]) -> PlainTable:
         table.add_row(
             record.identifier,
             Text(_status(record), style=_STYLES.get(record.status, "dim")),
-            Text(" + ".join(record.culprits) or record.message[:160]),
+            Text(" + ".join(record.culprits) or shorten(record.message, 160, placeholder=" ...")),
             str(record.nodes or "?"),
             str(record.duplicates + 1),
         )
