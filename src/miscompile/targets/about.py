@@ -133,6 +133,9 @@ class About:
     optimised: str = ""
     """`module:function` from an ONNX model as bytes, a level and the passes that are off to the model that the compiler
     has made of it, for compilers that can write it. It is called in a process of its own."""
+    upstream: str = ""
+    """`module:function` from an `UpstreamStory` to texts by file name: a test in the form of the compiler's own
+    repository, where that is no pytest module. It is called in a process of its own."""
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Passes that only apply rewrite rules, by their names in observations, each with its rules. Every rule can be
     switched off. The rule that changed a program is found by a build with only that rule on."""

@@ -64,11 +64,12 @@ from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
-from miscompile.triage.script import write_script
+from miscompile.triage.script import test_name, write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
 from miscompile.triage.skeleton import TEMPLATE, TEST_TEMPLATE
 from miscompile.triage.triaged import TriagedFindings
+from miscompile.triage.upstream import upstream_files
 from miscompile.triage.validity import accepts, takes
 
 RELAXATION_SECONDS = 10.0
@@ -283,6 +284,7 @@ class _Triage:
         if not listed:
             facts |= self._causes(reduced.case, held, final, guilty)
             facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
+            facts |= self._upstream(reduced.case, final, signature)
         if sound and not listed:
             facts |= self._needed(script) | self._boundary(reduced.case, held, final)
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
@@ -358,6 +360,19 @@ class _Triage:
         alone = only(held, guilty, self.about.passes, self.about.twins).faulty
         found = rewriting_of(self.about.optimised, case, alone.level, alone.disabled)
         return {"rewriting": found.as_json()} if found else {}
+
+    def _upstream(self, case: Case, final: Examination, signature: Signature) -> dict[str, Any]:
+        """Return the fact `upstream_files`: tests in the form of the target's repository, where that is no pytest."""
+        assert isinstance(final.verdict, Violated)
+        if not self.about.upstream or parse_target(self.target).options or python_of(self.target) is not None:
+            return {}
+        if is_invalid(case):
+            return {}
+        right = final.reference.results[0] if isinstance(final.reference, Values) and final.reference.results else None
+        name = f"test_{test_name(final.verdict.evidence, signature.culprits)}"
+        build = final.verdict.evidence.faulty.build
+        files = upstream_files(self.about.upstream, case, right, build, signature, name)
+        return {"upstream_files": files} if files else {}
 
     def _report_library(
         self, original: Case, held: LibraryOracle, reduced: Reduced, guilty: Sequence[str], final: Examination

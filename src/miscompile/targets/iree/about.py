@@ -17,6 +17,7 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     passes=SWITCHES,
     extra="iree",
+    upstream="miscompile.targets.iree.lit:lit_test",
     converters=r"iree/compiler/(tools|extras|dialects)/.*onnx",
     trace="miscompile.targets.iree.trace",
     switches="IREE has no switch for a single pass: its optimisation flags are switched instead, by name, and what "

@@ -56,6 +56,7 @@ ABOUT = About(
     forced=True,
     devices=("cpu", "cuda"),
     extra="xla",
+    upstream="miscompile.targets.xla.lit:lit_test",
     prepare="miscompile.targets.xla.environment:prepare",
     fronts={
         "keras": Front(

@@ -23,7 +23,8 @@ def cost_of(draft: Draft) -> Cost:
     """Return the cost of `draft`.
 
     The cost counts, in falling weight: nodes (those of bodies and of called functions included), nodes of bodies,
-    functions, outputs, inputs, feeds, attributes, elements, elements of outputs, ranks, unusual element types, unusual values, bytes.
+    functions, outputs, inputs, feeds, attributes, elements, elements of outputs, ranks, unusual element types, unusual
+    values, bytes.
     """
     graph = draft.graph
     functions = {(function.domain, function.name): function for function in draft.model.functions}

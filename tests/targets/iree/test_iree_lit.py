@@ -1,0 +1,54 @@
+"""Findings as tests of IREE's repository."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("iree.compiler")
+
+from miscompile.core.case import Case
+from miscompile.core.finding import Signature
+from miscompile.core.run import Build
+from miscompile.core.tensor import tensor
+from miscompile.graph.emit import to_program
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.triage.upstream import upstream_files
+
+FUNCTION = "miscompile.targets.iree.lit:lit_test"
+MATRIX, BYTES = TensorType("float32", (2, 2)), TensorType("uint8", (2,))
+GRAPH = Graph(
+    "g",
+    (ValueInfo("x", MATRIX), ValueInfo("u", BYTES)),
+    (ValueInfo("y", MATRIX), ValueInfo("v", BYTES)),
+    (Node("Relu", ("x",), ("y",)), Node("Identity", ("u",), ("v",))),
+)
+FEED = (tensor(np.array([[1.5, -2], [0, -1]], np.float32)), tensor(np.array([200, 3], np.uint8)))
+RIGHT = (tensor(np.array([[1.5, 0], [0, 0]], np.float32)), FEED[1])
+CASE = Case(to_program(Model(GRAPH, {"": 18}, ir_version=9)), (FEED,))
+WRONG = Signature("iree", "wrong", "", ("iree-opt-data-tiling",), "")
+
+
+def test_a_wrong_result_is_run_and_held_against_the_right_one() -> None:
+    files = upstream_files(FUNCTION, CASE, RIGHT, Build("full"), WRONG, "test_wrong")
+    text = files["upstream_test.mlir"]
+    compiles, *rest = text.splitlines()
+    assert compiles.startswith("// RUN: iree-compile %s --iree-input-type=onnx")
+    assert compiles.endswith("--iree-opt-level=O3 --iree-opt-data-tiling=true -o %t.vmfb")
+    assert rest[0].startswith("// RUN: iree-run-module")
+    assert "--input=2x2xf32=1.5,-2.0,0.0,-1.0" in text
+    assert "--expected_output=2x2xf32=1.5,0.0,0.0,0.0" in text
+    assert "--input=2xi8=-56,3" in text, "integers have no signedness"
+    assert 'torch.operator "onnx.Relu"' in text
+    assert json.loads(files["expected_failures.json"]) == {"expected_run_failures": ["test_wrong"]}
+
+
+def test_a_failure_of_the_compiler_needs_no_values() -> None:
+    refused = Signature("iree", "exception", "compile", (), "a message")
+    truth = TensorType("bool", (2,))
+    graph = Graph("g", (ValueInfo("b", truth),), (ValueInfo("n", truth),), (Node("Not", ("b",), ("n",)),))
+    case = Case(to_program(Model(graph, {"": 18}, ir_version=9)), ((tensor(np.array([True, False])),),))
+    files = upstream_files(FUNCTION, case, None, Build("off"), refused, "test_refused")
+    assert "iree-run-module" not in files["upstream_test.mlir"]
+    assert json.loads(files["expected_failures.json"]) == {"expected_compile_failures": ["test_refused"]}
+    assert upstream_files(FUNCTION, case, None, Build("off"), WRONG, "x") == {}, "truth values stand in no flag"
