@@ -38,6 +38,7 @@ from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
 from miscompile.targets.known import KnownBug, known
 from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
     ATTRIBUTED,
     model_of,
@@ -368,10 +369,15 @@ class _Triage:
             return {}
         if is_invalid(case):
             return {}
-        right = final.reference.results[0] if isinstance(final.reference, Values) and final.reference.results else None
-        name = f"test_{test_name(final.verdict.evidence, signature.culprits)}"
+        rows = final.reference.results if isinstance(final.reference, Values) else ()
+        right = tuple(value for value in rows[0] if value is not None) if rows else ()
         build = final.verdict.evidence.faulty.build
-        files = upstream_files(self.about.upstream, case, right, build, signature, name)
+        story = UpstreamStory(
+            case.program.payload, case.feeds[0] if case.feeds else (),
+            right if rows and len(right) == len(rows[0]) else None, build.level, tuple(sorted(build.disabled)),
+            signature.kind, signature.stage, f"test_{test_name(final.verdict.evidence, signature.culprits)}",
+        )  # fmt: skip
+        (files,) = upstream_files(self.about.upstream, [story])
         return {"upstream_files": files} if files else {}
 
     def _report_library(

@@ -1,6 +1,7 @@
 """Findings as tests of IREE's repository."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,11 +9,10 @@ import pytest
 pytest.importorskip("iree.compiler")
 
 from miscompile.core.case import Case
-from miscompile.core.finding import Signature
-from miscompile.core.run import Build
 from miscompile.core.tensor import tensor
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.upstream import upstream_files
 
 FUNCTION = "miscompile.targets.iree.lit:lit_test"
@@ -26,11 +26,11 @@ GRAPH = Graph(
 FEED = (tensor(np.array([[1.5, -2], [0, -1]], np.float32)), tensor(np.array([200, 3], np.uint8)))
 RIGHT = (tensor(np.array([[1.5, 0], [0, 0]], np.float32)), FEED[1])
 CASE = Case(to_program(Model(GRAPH, {"": 18}, ir_version=9)), (FEED,))
-WRONG = Signature("iree", "wrong", "", ("iree-opt-data-tiling",), "")
+STORY = UpstreamStory(CASE.program.payload, FEED, RIGHT, "full", (), "wrong", "", "test_wrong")
 
 
 def test_a_wrong_result_is_run_and_held_against_the_right_one() -> None:
-    files = upstream_files(FUNCTION, CASE, RIGHT, Build("full"), WRONG, "test_wrong")
+    (files,) = upstream_files(FUNCTION, [STORY])
     text = files["upstream_test.mlir"]
     compiles, *rest = text.splitlines()
     assert compiles.startswith("// RUN: iree-compile %s --iree-input-type=onnx")
@@ -44,11 +44,19 @@ def test_a_wrong_result_is_run_and_held_against_the_right_one() -> None:
 
 
 def test_a_failure_of_the_compiler_needs_no_values() -> None:
-    refused = Signature("iree", "exception", "compile", (), "a message")
     truth = TensorType("bool", (2,))
     graph = Graph("g", (ValueInfo("b", truth),), (ValueInfo("n", truth),), (Node("Not", ("b",), ("n",)),))
-    case = Case(to_program(Model(graph, {"": 18}, ir_version=9)), ((tensor(np.array([True, False])),),))
-    files = upstream_files(FUNCTION, case, None, Build("off"), refused, "test_refused")
+    payload = to_program(Model(graph, {"": 18}, ir_version=9)).payload
+    at_run = replace(STORY, payload=payload, feed=(tensor(np.array([True, False])),), expected=None)
+    refused = replace(at_run, kind="exception", stage="compile", name="test_refused")
+    files, none = upstream_files(FUNCTION, [refused, at_run])
     assert "iree-run-module" not in files["upstream_test.mlir"]
     assert json.loads(files["expected_failures.json"]) == {"expected_compile_failures": ["test_refused"]}
-    assert upstream_files(FUNCTION, case, None, Build("off"), WRONG, "x") == {}, "truth values stand in no flag"
+    assert none == {}, "truth values stand in no flag"
+
+
+def test_a_story_that_fails_spoils_no_other() -> None:
+    broken = replace(STORY, payload=b"no model")
+    none, files = upstream_files(FUNCTION, [broken, STORY])
+    assert none == {}
+    assert "upstream_test.mlir" in files

@@ -9,6 +9,7 @@ import click
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.options import progress
+from miscompile.migration.layouts import LAYOUTS
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
@@ -32,6 +33,14 @@ _SHOWN = 8
     metavar="TARGET",
     help="Rank for this compiler: instances that its own tests cover go last.",
 )
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default=LAYOUTS[0],
+    show_default=True,
+    help="onnx: models and tensors, for any ONNX backend; pytest: modules that use the compiler's own interface; lit:"
+    " tests as those of the compiler's own repository.",
+)
 @click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Only the first N.  [default: all]")
 @click.option(
     "--order",
@@ -54,11 +63,14 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     """Write a ranked suite of single-operator models with inputs and expected outputs.
 
     The layout is that of onnx's backend tests, so that its own runner reads it; beside it lies a file for pytest.
+    --layout writes tests in the form of a compiler's own instead.
 
     \b
     Examples:
       miscompile export --suite onnx-suite --tests 500
       miscompile export --suite openvino-suite --for openvino
+      miscompile export --suite tvm-suite --for tvm --layout pytest
+      miscompile export --suite iree-suite --for iree --layout lit
       cd onnx-suite && pytest --onnx-backend onnxruntime.backend
     """
     if "onnx" not in parse_target(target).about.kinds:
@@ -70,7 +82,8 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))
         return 0
-    click.echo(f"{len(report.written):,} tests are in {folder}; `pytest` there runs them")
+    runner = "lit ." if given["layout"] == "lit" else "pytest"
+    click.echo(f"{len(report.written):,} tests are in {folder}; `{runner}` there runs them")
     for reason, count in report.left_out.most_common(_SHOWN):
         click.echo(f"  {count:,} left out: {reason}")
     return 0

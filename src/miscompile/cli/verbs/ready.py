@@ -30,7 +30,7 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     """Check which confirmed findings in OUT are ready to be filed with the compiler's project.
 
     A finding is ready if nobody has filed it (see `miscompile bugs`), if it needs no option and no pass switched off,
-    if its script shows it in two fresh processes, and again with fewer processor features where the compiler can be
+    if its script shows it in two fresh processes, and again with other processor features where the compiler can be
     told so, and if the first bad release is known. Without ID the smallest finding of each cause is checked.
 
     \b
@@ -54,6 +54,8 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
         click.echo(json.dumps([{"id": one.finding.identifier, **said.as_json()} for one, said in answers], indent=2))
     else:
         Console().print(_table(answers))
+        for note in dict.fromkeys(note for _, said in answers for note in said.notes):
+            click.echo(f"note: {note}")
     return int(any(said.missing for _, said in answers))
 
 
