@@ -25,6 +25,9 @@ _NOISE = re.compile(
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 
+_OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+ by this build only: )")
+"""What the judgement of a run puts in front of an error message."""
+
 _PATH = re.compile(r"(?:[\w.+-]*/)+")
 
 _EFFECT: Mapping[FindingKind, str] = {
@@ -84,6 +87,11 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
             return f"Memory grows to the limit{at}. {sound}".strip()
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
+
+
+def as_raised(message: str) -> str:
+    """Return a message as a user sees it, without our own words on where it was raised and by which build."""
+    return _OURS.sub(lambda found: f"{found['kind']}: " if found["kind"] else "", message)
 
 
 def changed_operators(rewriting: Mapping[str, Any]) -> str:

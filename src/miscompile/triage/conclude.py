@@ -5,6 +5,7 @@ checked for the property that it violates.
 """
 
 import platform
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 
 import onnx
 
+from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
@@ -56,9 +58,10 @@ from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.predicate import described, inner_operators, widened
-from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.reduce.draft import Draft, put_together, take_apart
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
+from miscompile.triage.reduce.inputs import thawed
 from miscompile.triage.reduce.instances import InstanceDrafts
 from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
@@ -210,11 +213,30 @@ class _Triage:
                 constants = bool(self.stored.finding.facts.get("constants"))
                 reduced = reduce_case(case, held, self.pool, rng, InstanceDrafts(constants), budget=budget)
             else:
-                with self._graph_drafts(case) as graphs:
-                    reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
+                reduced = self._reduce_graph(case, found, held, rng, budget, admits)
             if reduced is not None:
                 return held, reduced
         return found, None
+
+    def _reduce_graph(
+        self,
+        case: Case,
+        found: PropertyOracle,
+        held: PropertyOracle,
+        rng: random.Random,
+        budget: Budget,
+        admits: Callable[[Case], bool],
+    ) -> Reduced | None:
+        """Reduce a graph. Where `held` switches on passes that were off, its constants may have to be inputs."""
+        with self._graph_drafts(case) as graphs:
+            reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
+            if reduced is None and held.faulty.disabled < found.faulty.disabled and not is_invalid(case):
+                try:
+                    melted = put_together(thawed(take_apart(case)), reprogram, case.recipe)
+                except MiscompileError:
+                    return None
+                reduced = reduce_case(melted, held, self.pool, rng, graphs, budget=budget, admits=admits)
+        return reduced
 
     @contextmanager
     def _graph_drafts(self, case: Case) -> Iterator[DraftKind[Draft]]:

@@ -26,7 +26,7 @@ from miscompile.triage.reduce.defined import Guard
 from miscompile.triage.reduce.draft import Draft, inexact, put_together, take_apart, tidy
 from miscompile.triage.reduce.dtypes import PlainerTypes
 from miscompile.triage.reduce.inlining import InlineFunctions, OneBranch
-from miscompile.triage.reduce.inputs import ConstantNodes, Frozen, OneFeed, SharedConstants
+from miscompile.triage.reduce.inputs import ConstantNodes, Frozen, OneFeed, SharedConstants, thawed
 from miscompile.triage.reduce.names import ShortNames
 from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, SameOperand, Shortcut
 from miscompile.triage.reduce.outputs import FewerOutputs
@@ -240,6 +240,17 @@ def test_inputs_that_differ_over_the_feeds_are_not_frozen() -> None:
     nodes = (Node("Neg", ("x",), ("y",)),)
     draft = draft_of((info("x", 2),), (info("y", 2),), nodes, {}, {"x": floats(2)}, {"x": floats(2, start=5)})
     assert list(Frozen().edits(draft)) == []
+
+
+def test_constants_become_inputs_but_not_targets() -> None:
+    nodes = (Node("Add", ("x", "c"), ("a",)), Node("Reshape", ("a", "s"), ("y",)))
+    constants = {"c": floats(2), "s": ints(2, 1)}
+    draft = draft_of((info("x", 2),), (info("y", 2, 1),), nodes, constants, {"x": floats(2)})
+    melted = thawed(draft)
+    check(melted.model)
+    assert [one.name for one in melted.graph.inputs] == ["x", "c"]
+    assert set(melted.graph.initializers) == {"s"}
+    assert melted.feeds[0]["c"].same(constants["c"])
 
 
 def test_attributes_go_or_get_plainer() -> None:
