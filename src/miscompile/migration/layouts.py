@@ -8,6 +8,7 @@ The tests need nothing of this tool.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -143,8 +144,11 @@ def _module(entry: SuiteEntry, target: str, expected: Feed, place: int) -> str:
     details = {"allowed": atol + rtol * largest, "output": place, "feed": 0}
     run = Run(entry.case, target, Build("full"))
     evidence = Evidence("wrong", "fixed", "", run, None, entry.case.program.outputs[place].name, details)
-    given = {"expected": value, "template": TEST_TEMPLATE, "title": f"{entry.name}, as a library's own test calls it"}
-    return write_script(entry.case, evidence, plain=True, **given) or write_script(entry.case, evidence, **given)
+    write = partial(
+        write_script, entry.case, evidence, expected=value, template=TEST_TEMPLATE,
+        title=f"{entry.name}, as a library's own test calls it",
+    )  # fmt: skip
+    return write(plain=True) or write()
 
 
 def _reason(error: MiscompileError) -> str:
