@@ -17,13 +17,12 @@ import numpy as np
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.core.case import Feed
-from miscompile.core.outcome import Raised
+from miscompile.core.outcome import Rejected, Unsupported
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.migration.suite import SuiteEntry, SuiteReport, checked, ranked_name, tolerances
-from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
 from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.script import write_script
@@ -118,12 +117,10 @@ def _with_results(entries: Iterator[SuiteEntry], report: SuiteReport) -> Iterato
 
 def _taken(entries: Iterator[SuiteEntry], target: str, report: SuiteReport) -> Iterator[tuple[SuiteEntry, Feed]]:
     """Yield the entries that the compiler does not refuse as unsupported, as `_with_results` does."""
-    spec = parse_target(target)
-    listed = known(spec.about.name, spec.via)
     with LocalPool(target, 1, Limits(seconds=60.0, memory=8 << 30)) as pool:
         for entry, expected in _with_results(entries, report):
             (outcome,) = pool.run([Run(entry.case, target, Build("full"))])
-            if isinstance(outcome, Raised) and listed.rejection(outcome.kind, outcome.message) is not None:
+            if isinstance(outcome, Rejected | Unsupported):
                 report.left_out["the compiler does not support it"] += 1
             else:
                 yield entry, expected
