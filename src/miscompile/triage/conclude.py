@@ -153,7 +153,8 @@ class _Triage:
         """Return the signature of a known bug that the unreduced finding shows."""
         if self.triaged is None or not isinstance(first.verdict, Violated):
             return None
-        return self.triaged.recognise(case, first.verdict.evidence, first.faulty)
+        own = self.stored.finding.identifier
+        return self.triaged.recognise(case, first.verdict.evidence, first.faulty, own)
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
         """Return the finding's case and property, simplified before the reduction.
