@@ -20,6 +20,7 @@ TABLES = {
     "oatest-relax": "evaluation.oatest.commands:relax",
     "opera": "evaluation.opera.commands:orders",
     "opera-cost": "evaluation.opera.commands:cost",
+    "mutants": "evaluation.mutants.commands:mutants",
 }
 """Where the command of each table is; it is imported when it is named or listed."""
 

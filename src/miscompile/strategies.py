@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from miscompile.base.rng import stream
 from miscompile.graph.edges import reads
 from miscompile.graph.emit import to_program
-from miscompile.graph.model import Graph, Model, ValueInfo
+from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.ops.support import Support
@@ -71,7 +71,7 @@ def _windows(draw: st.DrawFn, options: GeneratorOptions) -> onnx.ModelProto:
 
 
 def _window(model: Model, first: int, last: int) -> Model:
-    """Return the operators `first` to `last - 1`; the model as it is when a value on their edge has no known type."""
+    """Return the operators `first` to `last - 1`; the model as it is when a value on their edge is no known tensor."""
     graph, types = model.graph, value_types(model, strict=False)
     nodes = graph.nodes[first:last]
     made = {name for node in nodes for name in node.outputs if name}
@@ -80,7 +80,8 @@ def _window(model: Model, first: int, last: int) -> Model:
     ends = [name for name in wanted if name not in kept]
     used = {name for node in nodes for name in reads(node)}
     results = [name for name in made if name not in used] or sorted(made)
-    if len(nodes) == len(graph.nodes) or not all(name in types for name in (*ends, *results)):
+    tensors = all(isinstance(types.get(name), TensorType) for name in (*ends, *results))
+    if len(nodes) == len(graph.nodes) or not tensors:
         return model
     inputs = tuple(ValueInfo(name, types[name]) for name in ends)
     outputs = tuple(ValueInfo(name, types[name]) for name in sorted(results))

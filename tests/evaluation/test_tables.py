@@ -23,7 +23,7 @@ def command(name: str) -> click.Command:
     return found
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "mutants"])  # its score is of no paper
 def test_a_table_says_its_paper_and_place(name: str) -> None:
     said = command(name)
     assert said.name == name

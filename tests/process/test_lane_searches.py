@@ -45,7 +45,7 @@ def found(place: Path, tests: int) -> list[bool]:
 
 
 def test_culprits_are_searched_for_at_once_as_long_as_there_is_time(tmp_path: Path) -> None:
-    attributed = found(tmp_path, 120)
+    attributed = found(tmp_path, 300)
     assert attributed
     assert all(attributed)
 
@@ -53,6 +53,6 @@ def test_culprits_are_searched_for_at_once_as_long_as_there_is_time(tmp_path: Pa
 def test_violations_that_wait_at_the_end_are_left_to_triage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searches, "HEADSTART_US", -1)
     monkeypatch.setattr(searches, "SHARE", 0.0)
-    attributed = found(tmp_path, 120)
+    attributed = found(tmp_path, 300)
     assert attributed
     assert not any(attributed)

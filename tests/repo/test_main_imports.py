@@ -27,9 +27,10 @@ import_module("miscompile.cli.main")
 print(json.dumps(sorted(name.partition(".")[0] for name in sys.modules)))
 """
 EVERY_VERB = """
+import click
 from miscompile.cli.main import VERBS, program
 for verb in VERBS:
-    program.get_command(None, verb)
+    program.get_command(click.Context(program), verb)
 from miscompile.targets.registry import target_names, about
 for name in target_names():
     about(name)

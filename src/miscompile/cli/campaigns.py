@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from miscompile.cli import values
 from miscompile.cli.exit_codes import code_of
 from miscompile.cli.live import LiveDisplay, terminal_may_close
 from miscompile.cli.options import default_out, limits_of_time, new_seed
+from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.core.ports import Listener
 from miscompile.engine.arms import arms_of
 from miscompile.engine.plan import Plan
@@ -89,12 +90,17 @@ def campaign_options(function: Function) -> Function:
     """Decorate a verb with the options of every campaign."""
     for option in reversed(_CAMPAIGN):
         function = option(function)
-    return function
+    return verbosity_options(function)
 
 
 def cpus() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def triage_seconds_for(seconds: float | None) -> float:
+    """Return the seconds of triage after tests of so many seconds (None: no limit): half of them, within bounds."""
+    return min(max(_LEAST_TRIAGE, (seconds or 2 * _MOST_TRIAGE) / 2), _MOST_TRIAGE)
 
 
 def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = False) -> Plan:
@@ -106,7 +112,7 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
     out, workers, keep = given.pop("out"), given.pop("workers"), given.pop("keep_passes")
     seconds = limits_of_time(seconds, tests)
     if given.get("triage_seconds") is None:
-        given["triage_seconds"] = min(max(_LEAST_TRIAGE, (seconds or 2 * _MOST_TRIAGE) / 2), _MOST_TRIAGE)
+        given["triage_seconds"] = triage_seconds_for(seconds)
     return Plan(
         targets[0],
         targets[1:],
@@ -120,19 +126,23 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
     )
 
 
-def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
+def conduct(
+    options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]], None], head: str, *, as_json: bool
+) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
+    `head` says what the campaign is; it is printed when the first test begins.
     The summary is also written after an interrupt and after a failure of the tool. Raises KeyboardInterrupt when the
     interrupt came before the campaign was stored.
     """
     errors = Console(stderr=True)
     issues = IssueWriter(options.out)
-    display = nullcontext() if as_json else LiveDisplay(errors, options.seconds, options.tests)
+    level = verbosity(as_json=as_json)
+    display = LiveDisplay(errors, options.seconds, options.tests, level, head)
     stopped = False
     with display as live, terminated_as_interrupt():
         try:
-            run([issues] if live is None else [live, issues])
+            run([live, issues])
         except KeyboardInterrupt:
             if not holds_campaign(options.out):
                 raise
@@ -145,9 +155,9 @@ def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]],
     with terminal_may_close():
         show(summary, options.out, as_json=as_json)
         for problem in dict.fromkeys(issues.problems + problems):
-            errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
-        if stopped and not as_json:
-            errors.print("stopped" if options.model else "stopped; continue with --resume", highlight=False)
+            warn(problem)
+        if stopped:
+            tell("stopped" if options.model else "stopped; continue with --resume", as_json=as_json)
     return code_of(summary)
 
 
@@ -166,7 +176,9 @@ def show(summary: Summary, out: Path, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary.as_json(), indent=2))
     else:
-        Console().print(summary_view(summary, out))
+        level = verbosity()
+        full, brief = level == Verbosity.VERBOSE, level == Verbosity.QUIET
+        Console().print(summary_view(summary, out, full=full, brief=brief))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from miscompile.base.plugins import added
 
 TABLE = "commands.json"
 SHELLS = ("bash", "zsh", "fish")
-Found = list[CompletionItem]
+Matching = list[CompletionItem]
 
 
 def script(shell: str, group: click.Group) -> str:
@@ -66,24 +66,24 @@ def _declared(names: Sequence[str]) -> list[str]:
     return ["/".join((*given, last))] if last.startswith("--no-") else list(names)
 
 
-def _words(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Found:
+def _words(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Matching:
     del ctx, param
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
-def _names(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Found:
+def _names(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Matching:
     """Complete the last one of several names with commas between them."""
     given, comma, last = incomplete.rpartition(",")
     fresh = [word for word in words if word not in given.split(",")]
     return [CompletionItem(given + comma + item.value) for item in _words(fresh, ctx, param, last)]
 
 
-def _targets(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Found:
+def _targets(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Matching:
     del words
     return _words(target_names(), ctx, param, incomplete)
 
 
-def _findings(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Found:
+def _findings(words: Sequence[str], ctx: click.Context, param: click.Parameter, incomplete: str) -> Matching:
     """Complete the identifiers of the findings in the campaign that is named before; a folder has the name of one."""
     del words
     folder = Path(str(ctx.params.get("out") or "")) / "findings"
@@ -91,7 +91,7 @@ def _findings(words: Sequence[str], ctx: click.Context, param: click.Parameter, 
     return _words([name for name in names if not name.startswith(".")], ctx, param, incomplete)
 
 
-_VALUES: dict[str, Callable[[Sequence[str], click.Context, click.Parameter, str], Found]] = {
+_VALUES: dict[str, Callable[[Sequence[str], click.Context, click.Parameter, str], Matching]] = {
     "words": _words,
     "names": _names,
     "target": _targets,

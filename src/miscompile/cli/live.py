@@ -4,20 +4,29 @@ There is no refresh thread, because workers are forked while the table is shown;
 """
 
 import errno
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
+from miscompile.base.wording import counted
+from miscompile.cli.verbosity import Verbosity
 from miscompile.core.arms import ArmYield, arms_rows
-from miscompile.core.events import Event, Found, Notice, Progress
+from miscompile.core.events import Event, Found, Notice, Progress, Started, Suspected, WorkPhase
+from miscompile.core.finding import Finding
+from miscompile.reports.tables import PlainTable, plain_table
 
 _REDRAW = 0.2
 _LINE_EVERY = 5.0
+_SOON = 1.0
+"""Seconds before a phase is told where lines are printed: a short one needs none."""
+_REPEAT_EVERY = 60.0
+"""Seconds after which a line about a phase is printed again although nothing has changed."""
 _WINDOW = 10.0
 _CLASSES = 12
 _ARMS = 5
@@ -36,20 +45,30 @@ def terminal_may_close() -> Iterator[None]:
 class LiveDisplay:
     """Listener that shows progress on `console` (stderr); a context manager.
 
-    `seconds` and `tests` are this session's limits, None for none.
+    `seconds` and `tests` are this session's limits, None for none. `head` is printed when the campaign starts, because
+    no folder may be named before its options are known to work.
     """
 
-    def __init__(self, console: Console, seconds: float | None, tests: int | None) -> None:
-        self._console = console
+    def __init__(
+        self,
+        console: Console,
+        seconds: float | None = None,
+        tests: int | None = None,
+        level: Verbosity = Verbosity.NORMAL,
+        head: str = "",
+    ) -> None:
+        self._console, self._level, self._head = console, level, head
         self._limits = (seconds, tests)
         self._live: Live | None = None
         self._classes: Counter[str] = Counter()
         self._shown_at = -_LINE_EVERY
         self._recent: deque[tuple[float, int]] = deque()
-        self._last = Progress(0.0, {})
+        self._last: Progress | None = None
+        self._stage: _RunningStage | None = None
+        self._told = ""
 
     def __enter__(self) -> "LiveDisplay":
-        if self._console.is_terminal:
+        if self._console.is_terminal and self._level > Verbosity.QUIET:
             self._live = Live(self._picture(), console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
@@ -57,33 +76,44 @@ class LiveDisplay:
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             with terminal_may_close():
+                self._live.update(Text(""))
                 self._live.stop()
             self._live = None
 
     def on(self, event: Event) -> None:
         """Show `event`; nothing once the terminal was closed, because the campaign must not depend on it."""
-        with terminal_may_close():
-            self._show(event)
+        if self._level > Verbosity.QUIET:
+            with terminal_may_close():
+                self._show(event)
 
     def _show(self, event: Event) -> None:
         match event:
             case Progress():
                 self._progress(event)
+            case WorkPhase():
+                self._staged(event)
+            case Started():
+                self._stage = None
+                if self._head:
+                    self._print_line(self._head)
+            case Suspected(identifier, signature, nodes):
+                self._print_line(f"suspect: {identifier}: {signature}{_size(nodes)}")
             case Found(finding, fresh):
-                self._classes[str(finding.property.signature)] += 1
-                if fresh:
-                    nodes = finding.facts.get("nodes")
-                    again = finding.facts.get("regression")
-                    word = f"a regression of {again['fixed_in']}, " if again else ""
-                    size = f" ({nodes} node{'' if nodes == 1 else 's'})" if nodes else ""
-                    self._print_line(
-                        f"found {word}{finding.identifier}: {finding.property.signature}{size}: {finding.message}"
-                    )
-            case Notice(text):
-                self._print_line(text)
+                self._found(finding, fresh=fresh)
+            case Notice(text, detail):
+                if not detail or self._level > Verbosity.NORMAL:
+                    self._print_line(text)
+
+    def _found(self, finding: Finding, *, fresh: bool) -> None:
+        self._classes[str(finding.property.signature)] += 1
+        again = finding.facts.get("regression")
+        word = "known" if not fresh else f"found a regression of {again['fixed_in']}," if again else "found"
+        if fresh or self._level > Verbosity.NORMAL:
+            size = _size(int(finding.facts.get("nodes") or 0))
+            self._print_line(f"{word} {finding.identifier}: {finding.property.signature}{size}: {finding.message}")
 
     def _progress(self, progress: Progress) -> None:
-        self._last = progress
+        self._last, self._stage = progress, None
         self._recent.append((progress.seconds, progress.counters.get("tests", 0)))
         while len(self._recent) > 2 and self._recent[1][0] < progress.seconds - _WINDOW:
             self._recent.popleft()
@@ -94,7 +124,26 @@ class LiveDisplay:
         if self._live:
             self._live.update(self._picture(), refresh=True)
         else:
-            self._print_line(progress_line(progress, self._rate(), sum(1 for _ in self._classes), self._limits))
+            self._print_line(self._figures(progress))
+
+    def _staged(self, stage: WorkPhase) -> None:
+        """Show a phase: at once and often on a terminal; elsewhere, if it takes long, every few seconds."""
+        running, now = self._stage, time.monotonic()
+        if running is None or running.stage.what != stage.what:
+            running = self._stage = _RunningStage(stage, now, now)
+        running.stage = stage
+        if now - running.shown < (_REDRAW if self._live else _LINE_EVERY if running.told else _SOON):
+            return
+        line = running.line(now)
+        if self._live:
+            running.shown = now
+            self._live.update(self._picture(), refresh=True)
+        elif line != self._told or now - running.shown >= _REPEAT_EVERY:
+            running.shown, running.told, self._told = now, True, line
+            self._print_line(line)
+
+    def _figures(self, progress: Progress) -> str:
+        return progress_line(progress, self._rate(), len(self._classes), self._limits)
 
     def _rate(self) -> float:
         first, last = self._recent[0], self._recent[-1]
@@ -106,18 +155,44 @@ class LiveDisplay:
         self._console.print(Text(text), soft_wrap=True)
 
     def _picture(self) -> Group:
-        rate = self._rate() if self._recent else 0.0
-        parts: list[Text | Table] = [Text(progress_line(self._last, rate, len(self._classes), self._limits))]
+        parts: list[Text | PlainTable] = []
+        if self._last is not None:
+            parts.append(Text(self._figures(self._last)))
         if self._classes:
-            table = Table(box=None, pad_edge=False, header_style="bold")
-            table.add_column("class", overflow="ellipsis", no_wrap=True)
-            table.add_column("seen", justify="right")
+            table = plain_table("class", numbers=("seen",), cut=("class",))
             for name, count in self._classes.most_common(_CLASSES):
-                table.add_row(Text(name), str(count))
+                table.add_row(name, str(count))
             parts.append(table)
-        if self._last.arms:
+        if self._last is not None and self._last.arms and self._level > Verbosity.NORMAL:
             parts.append(Text(arms_line(self._last.arms)))
+        if self._stage is not None:
+            parts.append(Text(self._stage.line(time.monotonic())))
         return Group(*parts)
+
+
+@dataclass(slots=True)
+class _RunningStage:
+    """A phase with the times at which it began and was last shown."""
+
+    stage: WorkPhase
+    begun: float
+    shown: float
+    told: bool = False
+
+    def line(self, now: float) -> str:
+        """Return the phase, its count, and an estimate of the time that it still takes."""
+        stage = self.stage
+        text = f"{stage.what}: {stage.done:,} of {stage.total:,}" if stage.total else stage.what
+        left = stage.left
+        if stage.total and stage.done:
+            guess = (now - self.begun) / stage.done * (stage.total - stage.done)
+            left = guess if left is None else min(left, guess)
+            return f"{text}, about {clock(left)} left"
+        return text if left is None else f"{text}, at most {clock(left)} left"
+
+
+def _size(nodes: int) -> str:
+    return f" ({counted(nodes, 'node')})" if nodes else ""
 
 
 def progress_line(
@@ -125,11 +200,14 @@ def progress_line(
 ) -> str:
     """Return one line of figures; `rate` in tests a second, `classes` the number of signatures seen."""
     counters, (seconds, tests) = progress.counters, limits
+    deaths = counted(counters.get("deaths", 0), "death")
     of_time = f"/{clock(seconds)}" if seconds else ""
     of_tests = f"/{tests:,}" if tests else ""
+    if not counters.get("tests"):
+        return f"{clock(progress.seconds)}{of_time}  no test has ended yet"
     return (
         f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
-        f"{valid_share(counters):.0%} valid  {classes} findings  {counters.get('deaths', 0)} deaths"
+        f"{valid_share(counters):.0%} valid  {counted(classes, 'finding')}  {deaths}"
         f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
     )
 

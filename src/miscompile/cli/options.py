@@ -3,16 +3,20 @@
 import itertools
 import os
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.core.events import ProgressListener
+from miscompile.cli.verbosity import Verbosity, tell, verbosity
+from miscompile.core.events import ProgressListener, StageListener
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
 from miscompile.findings.folder import identifiers
@@ -59,14 +63,19 @@ DEFAULT_OUT = Path("miscompile-out")
 MIN_OPSET = 13
 
 
-def tell(text: str) -> None:
-    """Print a line of progress to stderr."""
-    click.echo(text, err=True)
+def progress(*, as_json: bool) -> ProgressListener:
+    """Return a listener that prints lines of progress, unless only results are wanted."""
+    level = verbosity(as_json=as_json)
+    return (lambda _: None) if level == Verbosity.QUIET else partial(click.echo, err=True)
 
 
-def progress(*, quiet: bool) -> ProgressListener:
-    """Return a listener that prints lines of progress; with `quiet`, one that discards them."""
-    return (lambda _: None) if quiet else tell
+@contextmanager
+def stages(*, as_json: bool) -> Iterator[StageListener]:
+    """Show how far a long verb is, in one changing line of a terminal or in a line every few seconds elsewhere."""
+    from miscompile.cli.live import LiveDisplay
+
+    with LiveDisplay(Console(stderr=True), level=verbosity(as_json=as_json)) as display:
+        yield display.on
 
 
 def ready(target: str, *, install: bool = False) -> str:

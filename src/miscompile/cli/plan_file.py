@@ -21,7 +21,7 @@ import click
 from miscompile.base.errors import MiscompileError, UsageError
 
 TARGETS = "targets"
-_NOT_HERE = frozenset({"plan", "json", "resume", "help"})
+_NOT_HERE = frozenset({"plan", "json", "resume", "help", "quiet", "verbose"})
 """Options that say what one call of the command does, and so have no place in a plan."""
 
 _AT = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column \d+\)")

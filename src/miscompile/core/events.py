@@ -38,12 +38,49 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line for people, such as the restart of a lane."""
+    """A line for people, such as the restart of a lane; a `detail` only for those who ask for more."""
 
     text: str
+    detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A campaign is stored, and its tests begin: from now on its folder may be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """A new finding was stored that nobody has confirmed or reduced yet. `nodes` is 0 where the size is unknown."""
+
+    identifier: str
+    signature: str
+    nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPhase:
+    """How far another phase than the tests is: `done` of `total` steps, 0 where nobody knows how many there are.
+
+    `left` are the seconds after which it ends at the latest, None where nothing limits it.
+    """
+
+    what: str
+    done: int = 0
+    total: int = 0
+    left: float | None = None
+
+
+StageListener = Callable[[WorkPhase], None]
+"""Receives how far long work is."""
+
+
+def unheard(stage: WorkPhase) -> None:
+    """Discard how far long work is."""
+    del stage
 
 
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
-Event: TypeAlias = Progress | Found | Notice
+Event: TypeAlias = Progress | Found | Notice | Started | Suspected | WorkPhase

@@ -12,9 +12,10 @@ from miscompile.core.verdict import FindingKind
 class Signature:
     """The identity of a bug: two findings with equal signatures count as the same bug.
 
-    `kind` of finding, `stage` of the failure (`""` for wrong results), `culprits`: the passes that must be on,
-    sorted; `text`: the normalised message, or the canonical form of the reduced graph, when no pass is to blame. With
-    culprits, `text` is empty, or the operators of a further bug of the same passes.
+    `kind` of finding, `stage` of the failure (`""` for wrong results, and the class of the element for those on special
+    values), `culprits`: the passes that must be on, sorted; `text`: the normalised message, or the canonical form of
+    the reduced graph, when no pass is to blame. With culprits, `text` is empty, or the operators of another bug of the
+    same passes.
     """
 
     target: str

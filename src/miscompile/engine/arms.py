@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from miscompile.base.errors import UsageError
-from miscompile.engine.checks import CHECKS, OWN
+from miscompile.engine.checks import CHECKS, JUDGED, OWN
 from miscompile.engine.plan import Plan
 from miscompile.ops import everyday
 from miscompile.producers.kinds import PRODUCERS
@@ -125,7 +125,7 @@ def _of_one(plan: Plan, alone: Plan, tag: str) -> Iterator[Arm]:
     The options of producers are those of `plan`, because a target is only asked about the opsets that all targets read.
     """
     checks, targets = alone.chosen_checks, alone.targets
-    general = [(name, "" if name in CHECKS else name) for name in checks if name not in OWN]
+    general = [(name, name if name in JUDGED or name not in CHECKS else "") for name in checks if name not in OWN]
     if alone.chosen_transforms:
         general.append((TRANSFORMS, ""))
     for technique, producer, options, weight in _techniques(plan) if general else ():

@@ -22,6 +22,8 @@ CHECKS: Mapping[str, str] = {
     "sequences": "passes in a random order before the compiler's own",
     "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
     "disruptive": "invalid programs must be refused, not crash the compiler",
+    "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
+    "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -31,8 +33,11 @@ DEFAULT = ("levels",)
 GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 """Producers of valid programs for every check that compares builds."""
 
-OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
+OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
+
+JUDGED = ("state",)
+"""Checks of programs of every kind that have an oracle of their own."""
 
 
 def _family(*alternatives: str) -> Family:
@@ -110,6 +115,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     lacks = {
         "levels": (not about.unoptimised, "has no unoptimised build; name further targets to compare it with"),
         "functions": (not functions_of(about), "takes no functions"),
+        "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
         "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),

@@ -7,12 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.base.wording import counted
 from miscompile.core.activity import PassActivity
-from miscompile.core.events import Event, Found, Notice, Progress
+from miscompile.core.events import Event, Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase, unheard
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
@@ -27,6 +29,7 @@ from miscompile.engine.known_bugs import (
     release_under_test,
 )
 from miscompile.engine.lane import Orders
+from miscompile.engine.look_alikes import affordable
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
@@ -52,8 +55,13 @@ _SAVE_EVERY = 1.0
 _KEEP_EVERY = 3.0
 """Seconds between two copies of the counters outside the index, which also notice that the folder was deleted."""
 
-_PATIENCE = 60.0
-"""Seconds that lanes get to judge their submitted cases when the campaign ends."""
+_LEAST_PATIENCE, _MOST_PATIENCE, _PATIENCE_SHARE = 3.0, 10.0, 0.05
+"""How long lanes get to judge their submitted cases when the time is over: a share of the time, between two bounds in
+seconds. `--time` is a promise, so that a slow compiler's last cases are dropped."""
+
+_LEAST_TESTING = 0.5
+"""The share of the time that is left for tests at least, so that a short campaign on a new compiler tests something:
+probing stops for it, and slices that took longer to cut do not use it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     KeyboardInterrupt stops it cleanly and is raised again. Findings that were not triaged stay pending, and a resumed
     campaign triages them. Raises UsageError for a target or options that cannot work.
     """
+    begun = time.monotonic()
     plan, found = plan_to_run(plan)
     require_device(plan)
     require_memory(plan)
@@ -86,7 +95,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     seeds = _cut(plan, listeners) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
-        supports = [probe_support(plan, target, listeners) for target in plan.targets]
+        limited = _with_short_probe(plan)
+        supports = [probe_support(limited, target, partial(_tell, listeners)) for target in plan.targets]
     with Store.open(plan.out) as store:
         plan = replace(plan, number=begin(store, plan, found))
         if seeds is not None:
@@ -94,7 +104,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
         if not plan.model or plan.slices:
             make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
         with Ledger.open(plan.ledger_file) as ledger:
-            _Coordinator(plan, store, ledger, supports, listeners, portion).run()
+            _tell(listeners, Started())
+            _Coordinator(plan, store, ledger, supports, listeners, portion, begun).run()
 
 
 def plan_to_run(plan: Plan) -> tuple[Plan, dict[str, str]]:
@@ -127,19 +138,22 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -> Support:
-    """Return the support table of one of the plan's targets, probing (with a notice) if it is not cached."""
-    started = time.monotonic()
-    told = False
+def probe_support(plan: Plan, target: str, on_stage: StageListener = unheard) -> Support:
+    """Return the support table of one of the plan's targets, probing it (a stage) if it is not cached."""
 
     def watch(done: int, total: int) -> None:
-        nonlocal told
-        if not told and time.monotonic() - started > 1.0:
-            told = True
-            _tell(listeners, Notice(f"asking {target} which operators and types it takes (once per version)"))
+        on_stage(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
+
+
+def _with_short_probe(plan: Plan) -> Plan:
+    """Return the plan with a probe that leaves a campaign of limited time at least half of it; the next one goes on."""
+    if plan.seconds is None:
+        return plan
+    most = (1 - _LEAST_TESTING) * plan.seconds / len(plan.targets)
+    return replace(plan, probe_seconds=most if plan.probe_seconds is None else min(most, plan.probe_seconds))
 
 
 def begin(store: Store, plan: Plan, found: dict[str, str]) -> int:
@@ -166,6 +180,7 @@ class _Coordinator:
         supports: Sequence[Support],
         listeners: Sequence[Listener],
         portion: Portion | None,
+        begun: float,
     ) -> None:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.lanes = LaneSupervisor(plan.out / "lanes.log")
@@ -173,7 +188,7 @@ class _Coordinator:
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
-        self.started = time.monotonic()
+        self.started, self.begun = time.monotonic(), begun
         self.saved = self.kept = self.measured = self.started
         self.disk = self.named = 0
         self.session = store.begin_session(time.time())
@@ -257,7 +272,8 @@ class _Coordinator:
             self.lanes.divide(weights)
 
     def _watch_lanes(self) -> None:
-        limit = self.plan.seconds
+        limit, ends = self.plan.seconds, self._end()
+        patience = min(max(_LEAST_PATIENCE, _PATIENCE_SHARE * (limit or 0.0)), _MOST_PATIENCE)
         stopped: float | None = None
         while self.lanes.working:
             for message in self.lanes.messages(_TURN):
@@ -265,12 +281,23 @@ class _Coordinator:
             self._settle(self.triage.collect())
             self._divide()
             self._show()
-            over = limit is not None and self._elapsed() > limit
+            over = ends is not None and time.monotonic() > ends
             if stopped is None and (over or self._disk_is_full()):
                 self.lanes.stop()
                 stopped = self._elapsed()
-            if stopped is not None and self._elapsed() - stopped > _PATIENCE:
+            if stopped is not None and self._elapsed() - stopped > patience:
                 return
+
+    def _end(self) -> float | None:
+        """Return the time at which the tests end, None without a limit; say so when the preparation took too long."""
+        limit, now = self.plan.seconds, time.monotonic()
+        if limit is None:
+            return None
+        end, least = self.begun + limit, now + _LEAST_TESTING * limit
+        if least > end:
+            told = f"the preparation took {now - self.begun:.0f} s; testing for {least - now:.1f} s all the same"
+            _tell(self.listeners, Notice(told))
+        return max(end, least)
 
     def _disk_is_full(self) -> bool:
         """Measure the campaign's folder now and then, and shorten its logs; tell whether it exceeds `--limit-disk`."""
@@ -291,16 +318,26 @@ class _Coordinator:
         self.lanes.kill()
         until = time.monotonic() + self.plan.triage_seconds
         if self.triage.open:
-            some, most = _findings(self.triage.open), self.plan.triage_seconds
-            text = f"the tests have ended; reducing {some} for at most {most:.0f} s; Ctrl-C: later, with --resume"
+            some, most = counted(self.triage.open, "finding"), self.plan.triage_seconds
+            text = f"the tests have ended; reducing {some} for at most {most:.0f} s; Ctrl-C: later{self._later}"
             _tell(self.listeners, Notice(text))
+        total = self.triage.open
         while self.triage.open and self.triage.alive and time.monotonic() < until:
             self._settle(self.triage.collect())
-            self._show()
+            total = max(total, self.triage.open)
+            doing = self.triage.doing
+            what = f"reducing findings; {doing}" if doing else "reducing findings"
+            _tell(self.listeners, WorkPhase(what, total - self.triage.open, total, until - time.monotonic()))
+            self._save_now_and_then()
             time.sleep(_TURN)
         if self.triage.open:
-            left = f"{_findings(self.triage.open)} left, for --resume; --triage-time allows more time"
+            left = f"{counted(self.triage.open, 'finding')} left{self._later}; --triage-time allows more time"
             _tell(self.listeners, Notice(left))
+
+    @property
+    def _later(self) -> str:
+        """The way to go on with findings that are left; `check` and `ci` have none but `miscompile reduce`."""
+        return ", for `miscompile reduce`" if self.plan.model or not self.plan.steer else ", with --resume"
 
     def _require_tests(self) -> None:
         """Raise ExecutionError when the lanes died as often as they tested, because that proves nothing."""
@@ -345,7 +382,10 @@ class _Coordinator:
         self.unsaved.update(more)
 
     def _new_finding(self, record: Record, signature: Signature, arm: str, *, unexplained: bool = False) -> None:
-        if self.store.register(record, signature, unexplained=unexplained):
+        repeatable = self.plan.tests is not None  # its findings must not depend on the clock
+        look = unexplained and (repeatable or affordable(self.counters))
+        if self.store.register(record, signature, unexplained=look):
+            _tell(self.listeners, Suspected(record.identifier, str(signature), record.nodes))
             self.triage.submit(record.identifier)
             if self.division is not None:
                 self.division.new_signature(arm)
@@ -409,10 +449,12 @@ class _Coordinator:
             self.lanes.tell(bug)
 
     def _show(self) -> None:
-        now = time.monotonic()
         arms = {} if self.division is None else dict(self.division.counts)
-        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters), arms, self.disk))
-        if now - self.saved > _SAVE_EVERY:
+        _tell(self.listeners, Progress(time.monotonic() - self.begun, dict(self.counters), arms, self.disk))
+        self._save_now_and_then()
+
+    def _save_now_and_then(self) -> None:
+        if time.monotonic() - self.saved > _SAVE_EVERY:
             self._save()
 
     def _save(self) -> None:
@@ -436,10 +478,6 @@ class _Coordinator:
 def _arm_of(stored: Stored) -> str:
     """Return the arm whose test found it; an empty name in a campaign of fixed shares."""
     return str(stored.finding.case.recipe.get(ARM, ""))
-
-
-def _findings(number: int) -> str:
-    return f"{number} finding{'' if number == 1 else 's'}"
 
 
 def _record_from(data: Mapping[str, Any]) -> Record:

@@ -12,6 +12,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import MiscompileError, RejectedDraft, UsageError
+from miscompile.base.wording import counted
 from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import TensorType
@@ -38,7 +39,7 @@ def grafts(archives: Sequence[Path], seed: int, on_progress: ProgressListener) -
     seeds = tuple(seeds_from(instances, random.Random(seed), left))
     if not seeds:
         raise UsageError(f"none of the {len(instances)} instances can stand in a graph")
-    notes = tuple(f"{count} instances are left out: {reason}" for reason, count in left.most_common(5))
+    notes = tuple(f"{counted(count, 'instance')} left out: {reason}" for reason, count in left.most_common(5))
     return Collection(seeds, len(instances), (), notes)
 
 

@@ -9,12 +9,13 @@ that are not judged is fixed, and every violation is attributed before the next 
 import gc
 import json
 import os
+import random
 import select
 import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TextIO
@@ -29,8 +30,9 @@ from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
-from miscompile.engine.hazards import CaseClass, Hazards, class_of
+from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
+from miscompile.engine.hazards import KNOWN_COST, LEAST_PART, CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.searches import Searches
@@ -40,11 +42,13 @@ from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.oracles.differential import ABSENT, MADE_FOR
 from miscompile.producers.around import AROUND
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
 from miscompile.triage.recognition import SignedPredicate, signed_predicate_from
+from miscompile.triage.script import expected_of, first_script
 from miscompile.triage.signature import signature_of
 
 AHEAD = 3
@@ -65,6 +69,10 @@ bytes, so that a campaign of a fixed number of tests is repeatable."""
 
 RETIRED = 4
 """Exit status of a lane that another process should continue."""
+
+TESTS_OF = "tests of "
+CPU_OF = "compiler_cpu_us of "
+"""Begin the counters of the tests in which a target took part, and of its CPU time in them, where there are several."""
 
 WITHOUT = "tests without "
 """Begin of the counters of tests with a pass off; TARGET:PASS follows."""
@@ -135,6 +143,8 @@ class _Suspect:
     ahead: _Ahead
     violated: Violated
     outcome: Outcome | None
+    expected: Tensor | None
+    """The right value of the bad output, where another target gave it."""
     spent_us: int
     """CPU time of its test, in microseconds."""
 
@@ -154,7 +164,9 @@ class Lane:
         if isinstance(self.producer, Scheduled):
             self.producer.prepare()
             self.producer.divide(orders.weights or self.producer.weights)
-        self.hazards = Hazards()
+        self.hazards = Hazards[CaseClass]()
+        self.risks = Hazards[str](LEAST_PART)
+        """Of each target, where several are held against each other."""
         self.searches = Searches[_Suspect](limited=self.plan.tests is None)
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.meter = ArmMeter(names_of(self.plan.targets), self.plan.limit_seconds)
@@ -246,16 +258,30 @@ class Lane:
             again = (attempt,) if attempt else ()
             rng = stream(plan.seed, "lane", *place, *again)
             case = self._with_recipe(self.producer.propose(rng), index, attempt)
+            case, alone = self._for_some(case, stream(plan.seed, "part", *place, *again))
             course = self.steering.course(case, stream(plan.seed, "steering", *place, *again))
             oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
             runs = oracle.plan(case, rng)
             kind = class_of(case, runs)
             share = self.hazards.share(kind) if plan.steer else 1.0  # nearly always 1, and making a stream is dear
-            dangerous = share < 1.0 and stream(plan.seed, "hazard", *place, *again).random() >= share
+            dangerous = alone or (share < 1.0 and stream(plan.seed, "hazard", *place, *again).random() >= share)
             if not course.given_up and not dangerous:
                 break
             self.counters["drafts given up" if course.given_up else "dangerous drafts given up"] += 1
         return case, course, oracle, runs, kind
+
+    def _for_some(self, case: Case, rng: random.Random) -> tuple[Case, bool]:
+        """Return the case without the targets that fail too often for this test, and whether fewer than two are left.
+
+        Then the case is returned as it is.
+        """
+        if len(self.plan.targets) == 1 or not self.plan.steer:
+            return case, False
+        targets = case.recipe.get(MADE_FOR, self.plan.targets)
+        absent = [one for one in targets if rng.random() >= self.risks.share(one)]
+        if len(targets) - len(absent) < 2:
+            return case, True
+        return (replace(case, recipe={**case.recipe, ABSENT: absent}) if absent else case), False
 
     def _with_recipe(self, case: Case, index: int, attempt: int) -> Case:
         """Return the case with the place in the campaign from which it can be drawn again."""
@@ -280,7 +306,7 @@ class Lane:
         self.steering.count(ahead.disabled)
         for target, names in ahead.disabled.items():
             self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
-        self.hazards.count(ahead.kind, outcomes)
+        self._count_hazards(ahead, outcomes)
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
@@ -298,9 +324,22 @@ class Lane:
         self.counters["known_us"] += spent_us * known
         self.searches.tested_us += spent_us
         if new is not None:
-            self._pursue(_Suspect(ahead, new, seen.faulty, spent_us))
+            self._pursue(_Suspect(ahead, new, seen.faulty, expected_of(seen), spent_us))
         if (due := self.searches.due()) is not None and not self._recognised(due.ahead, due.violated, due.outcome):
             self._search(due)
+
+    def _count_hazards(self, ahead: _Ahead, outcomes: Sequence[Outcome]) -> None:
+        """Count the deaths and hangs of a test against its class, or against each target if several took part."""
+        if len(self.plan.targets) == 1:
+            self.hazards.count(ahead.kind, outcomes)
+            return
+        by_target: dict[str, list[Outcome]] = {}
+        for run, outcome in zip(ahead.runs, outcomes, strict=True):
+            by_target.setdefault(run.target, []).append(outcome)
+        for target, own in by_target.items():
+            self.risks.count(target, own)
+            self.counters[f"{TESTS_OF}{target}"] += 1
+            self.counters[f"{CPU_OF}{target}"] += round(1e6 * sum(one.observations.cpu_seconds for one in own))
 
     def _log_defect(self, index: int, defect: Defect) -> None:
         """Count a failure of an adapter, and log the first one of each place."""
@@ -338,12 +377,13 @@ class Lane:
             return False
         self.counters["recognised"] += 1
         self._charge(ahead, violated.evidence.faulty.target, bug.predicate.passes, 1.0)
+        self.risks.charge(violated.evidence.faulty.target, 1.0)
         self._send({"duplicate": asdict(bug.signature)})
         return True
 
     def _pursue(self, suspect: _Suspect) -> None:
         """Search for the culprits of a violation now, or later if searches have had their share of the time."""
-        if suspect.outcome is not None and is_death(suspect.outcome):
+        if len(self.plan.targets) == 1 and suspect.outcome is not None and is_death(suspect.outcome):
             self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
         if self.searches.allowed:
             self._search(suspect)
@@ -368,21 +408,24 @@ class Lane:
             self.counters["unstable"] += 1
             return
         self._charge(ahead, evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
-        if not self._report_if_new(ahead, confirmed, attributed=True):
+        if not self._report_if_new(suspect, confirmed, attributed=True):
             self.counters["known_us"] += spent + suspect.spent_us
+            self.risks.charge(evidence.faulty.target, KNOWN_COST)
 
     def _charge(self, ahead: _Ahead, target: str, passes: Collection[str], cost: float) -> None:
         """Add the cost of a bug, in tests, to what brings it."""
         self.steering.charge(target, passes, cost)
-        self.hazards.charge_bug(ahead.kind, passes, cost)
+        if not passes and ahead.kind[2]:  # the transform brings the bug, and no pass can be switched off
+            self.hazards.charge(ahead.kind, cost)
 
     def _leave_to_triage(self, suspect: _Suspect) -> None:
         """Report a violation whose culprits nobody has searched for; triage does so."""
         evidence, case = suspect.violated.evidence, suspect.ahead.case
         signature = signature_of(evidence, suspect.outcome, (), model_of(case))
-        self._report_if_new(suspect.ahead, ConfirmedViolation(evidence, signature), attributed=False)
+        self._report_if_new(suspect, ConfirmedViolation(evidence, signature), attributed=False)
 
-    def _report_if_new(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
+    def _report_if_new(self, suspect: _Suspect, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
+        ahead = suspect.ahead
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
@@ -390,21 +433,26 @@ class Lane:
             self._send({"duplicate": asdict(confirmed.signature)})
             return False
         facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}
-        self._report_finding(ahead, confirmed, {name: True for name, holds in facts.items() if holds})
+        self._report_finding(suspect, confirmed, {name: True for name, holds in facts.items() if holds})
         return True
 
-    def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
+    def _report_finding(self, suspect: _Suspect, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
+        ahead, versions = suspect.ahead, self._versions(confirmed)
         stored = to_stored(
             confirmed.evidence,
             confirmed.signature,
             ahead.case,
-            self._versions(confirmed),
+            versions,
             self.confirmer.context,
             test=ahead.index,
             **facts,
         )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
-            folder.save(self.plan.out, stored)
+            evidence, culprits = confirmed.evidence, confirmed.signature.culprits
+            same = _place_of(evidence) == _place_of(suspect.violated.evidence)
+            expected = suspect.expected if same else None
+            script = first_script(ahead.case, evidence, suspect.outcome, culprits, versions, expected)
+            folder.save(self.plan.out, replace(stored, script=script))
         record, signature = asdict(record_of(stored)), asdict(confirmed.signature)
         arm = ahead.case.recipe.get(ARM, "")
         self._send({"finding": record, "signature": signature, "unexplained": UNEXPLAINED in facts, "arm": arm})
@@ -438,6 +486,11 @@ class Lane:
     def _send(self, message: dict[str, Any]) -> None:
         self.out.write(json.dumps(message) + "\n")
         self.out.flush()
+
+
+def _place_of(evidence: Evidence) -> tuple[object, ...]:
+    """Return which value a violation is about."""
+    return (evidence.kind, evidence.details.get("feed", 0), evidence.details.get("output"))
 
 
 class Inbox:

@@ -5,7 +5,7 @@ it for a released wheel, pass by pass.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
+from miscompile.core.events import StageListener, WorkPhase
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
@@ -120,7 +121,7 @@ def measured(
     seconds: float,
     programs: int | None,
     seed: int,
-    on_progress: Callable[[int], None],
+    on_stage: StageListener,
     patterns: str | None = None,
 ) -> PassActivity:
     """Plant patterns in seeds and count which passes change the resulting programs, until either limit is reached.
@@ -128,7 +129,7 @@ def measured(
     KeyboardInterrupt ends it and returns the counts so far. Re-raises KeyboardInterrupt when no program was counted.
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
-    producer = make_producer(plan, probe_support(plan, target))
+    producer = make_producer(plan, probe_support(plan, target, on_stage))
     activity, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
     number = 0
     try:
@@ -138,7 +139,10 @@ def measured(
                 cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
                 _watch(cases, target, producer, pool, activity)
                 number += len(cases)
-                on_progress(number)
+                what, left = f"watching passes, {number:,} programs until now", until - time.monotonic()
+                on_stage(
+                    WorkPhase("watching passes" if programs else what, number if programs else 0, programs or 0, left)
+                )
     except KeyboardInterrupt:
         if not number:
             raise

@@ -152,6 +152,11 @@ class Plan:
         return tuple(opset for opset in GeneratorOptions().opsets if opset <= newest) or (newest,)
 
     @property
+    def blocks(self) -> tuple[int, ...]:
+        """The sizes by which the kernels of the targets divide their work."""
+        return tuple(sorted({size for target in self.targets for size in parse_target(target).about.blocks}))
+
+    @property
     def limits(self) -> Limits:
         """Limits of one run."""
         limits = Limits(seconds=self.limit_seconds)
@@ -173,7 +178,7 @@ class Plan:
         """Return the options of a kind that this plan sets; `usual` are the kind's defaults."""
         known = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
         known = {name: value for name, value in known.items() if value is not None}
-        known |= {"ops": self.ops, "dtypes": self.dtypes, "opsets": self.opsets}
+        known |= {"ops": self.ops, "dtypes": self.dtypes, "opsets": self.opsets, "blocks": self.blocks}
         if kind.own_opsets:
             known["opsets"] = tuple(opset for opset in self.opsets if opset in usual.opsets) or self.opsets
         if self.guidance is not None:

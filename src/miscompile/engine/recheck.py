@@ -73,12 +73,13 @@ class Recheck:
 
 
 def recheck(
-    out: Path, target: str, workers: int, seconds: float, done: Callable[[Rechecked], None]
+    out: Path, target: str, workers: int, seconds: float, done: Callable[[Rechecked, int, int], None]
 ) -> tuple[Recheck, dict[str, Stored]]:
     """Run the scripts of the campaign in `out` on the release of the target spec `target`, which must be installed.
 
-    `workers` scripts run at a time, each for at most `seconds`; `done` gets each answer, from this thread. Returns the
-    answers and the findings by identifier. Raises StoreError without a campaign, UsageError without the compiler.
+    `workers` scripts run at a time, each for at most `seconds`; `done` gets each answer, their number and that of all
+    findings, from this thread. Returns the answers and the findings by identifier. Raises StoreError without a
+    campaign, UsageError without the compiler.
     """
     chosen, skipped = _chosen(out, target)
     release, python = release_under_test(target), python_of(target)
@@ -101,7 +102,7 @@ def recheck(
             for answer in pool.map(run, chosen.values()):
                 if answer is not None:
                     answers.append(answer)
-                    done(answer)
+                    done(answer, len(answers), len(chosen))
         except BaseException:
             closing.set()
             raise

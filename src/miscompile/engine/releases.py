@@ -6,7 +6,7 @@ assumes that the releases that cannot run the script, because its operators are 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -30,15 +30,22 @@ SECONDS = 300.0
 _REASON = 200
 _RAISES = " raises "
 _IR = re.compile(r"\b(ir_version=)(\d+)\b")
+_OPSET = re.compile(r"\b(make_opsetid\((?:\"\"|\"ai\.onnx\"), )(\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of one release: the bug `shows` or is `absent`, or the release is `skipped` for a `reason`."""
+    """The result of one release: the bug `shows` or is `absent`, the script raises another error (`other`), or the
+    release is `skipped`; the last two have a `reason`, and say nothing about the bug.
+
+    `opset` is the version of ONNX's operators to which the script was lowered, because the release does not read the
+    finding's; 0 if it was not.
+    """
 
     release: str
-    answer: Literal["shows", "absent", "skipped"]
+    answer: Literal["shows", "absent", "other", "skipped"]
     reason: str = ""
+    opset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +128,17 @@ def _answering(releases: Sequence[str], low: int, high: int, look: TryRelease) -
     """Return the place between `low` and `high`, the middle first, whose release gives an answer; None without one."""
     middle = (low + high) // 2
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - middle)):
-        if look(releases[place]).answer != "skipped":
+        if look(releases[place]).answer in ("shows", "absent"):
             return place
     return None
 
 
 @dataclass(slots=True)
 class Judge:
-    """Runs a finding's script in environments with releases of its target; removes the new ones unless `keep`."""
+    """Runs a finding's script in environments with releases of its target; removes the new ones unless `keep`.
+
+    `opsets` are versions of ONNX's operators with which the bug is known to show.
+    """
 
     target: str
     kind: FindingKind
@@ -136,6 +146,7 @@ class Judge:
     folder: Path
     keep: bool
     on_progress: ProgressListener
+    opsets: tuple[int, ...] = ()
     wanted: str | None = None
     """The masked error message in the first release; a release with another message has another bug."""
 
@@ -146,11 +157,13 @@ class Judge:
         there = cache.find(name, release) is not None
         try:
             prepare(text, self.on_progress)
-            result = run_script(self._script_for(text), python_of(text), SECONDS)
+            script = readable_script(self.script, text, self.opsets)
+            result = run_script(self._written(script), python_of(text), SECONDS)
         except UsageError as error:
             trial = Trial(release, "skipped", str(error)[:_REASON])
         else:
-            trial = self.judge(release, result)
+            own, lowered = opset_of(self.script), opset_of(script)
+            trial = replace(self.judge(release, result), opset=lowered if lowered < own else 0)
         finally:
             if not (there or self.keep):
                 made = cache.find(name, release)
@@ -159,10 +172,9 @@ class Judge:
         self.on_progress(f"{name} {release}: {trial.answer}" + (f" ({trial.reason})" if trial.reason else ""))
         return trial
 
-    def _script_for(self, text: str) -> Path:
-        """Write the script for a release into a file."""
+    def _written(self, script: str) -> Path:
         path = self.folder / "repro.py"
-        path.write_text(readable_script(self.script, text), "utf-8")
+        path.write_text(script, "utf-8")
         return path
 
     def judge(self, release: str, result: ScriptResult) -> Trial:
@@ -176,23 +188,33 @@ class Judge:
         if self.kind != "exception":
             return Trial(release, "shows")
         error = announced(result.stdout)
+        if self.wanted is None:
+            self.wanted = normalise(error)
+        if normalise(error) == self.wanted:
+            return Trial(release, "shows")  # even if it looks like a refusal: another build takes this program
         kind, _, message = error.partition(": ")
         if known(parse_target(self.target).about.name).rejection(kind, message) is not None:
             return Trial(release, "skipped", f"it refuses the program: {error}"[:_REASON])
-        if self.wanted is None:
-            self.wanted = normalise(error)
-        if normalise(error) != self.wanted:
-            return Trial(release, "skipped", f"it raises another error: {error}"[:_REASON])
-        return Trial(release, "shows")
+        return Trial(release, "other", f"it raises another error: {error}"[:_REASON])
 
 
-def readable_script(script: str, target: str) -> str:
+def readable_script(script: str, target: str, opsets: Sequence[int] = ()) -> str:
     """Return a script with the newest IR version that the release of the target spec `target` reads.
 
-    An old release refuses a newer number even if the model needs nothing of that version.
+    An old release refuses a newer number even if the model needs nothing of that version. `opsets` are versions of
+    ONNX's operators with which the bug is known to show. A release that does not read the script's gets the oldest of
+    them, because what a release says it reads is not always what it runs.
     """
-    newest = parse_target(target).about.max_ir_version
-    return _IR.sub(lambda found: f"{found[1]}{min(int(found[2]), newest)}", script)
+    about = parse_target(target).about
+    readable = _IR.sub(lambda found: f"{found[1]}{min(int(found[2]), about.max_ir_version)}", script)
+    if opset_of(script) <= about.max_opset or not opsets:
+        return readable
+    return _OPSET.sub(lambda found: f"{found[1]}{min(*opsets, int(found[2]))}", readable)
+
+
+def opset_of(script: str) -> int:
+    """Return the version of ONNX's operators that a script imports; 0 for one without a model."""
+    return max((int(found[2]) for found in _OPSET.finditer(script)), default=0)
 
 
 def announced(stdout: str) -> str:
@@ -202,16 +224,25 @@ def announced(stdout: str) -> str:
 
 
 def first_release(
-    target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, on_progress: ProgressListener
+    target: str,
+    found_in: str,
+    kind: FindingKind,
+    script: str,
+    *,
+    opsets: tuple[int, ...] = (),
+    keep: bool,
+    on_progress: ProgressListener,
 ) -> History:
     """Find the first release of a target's compiler in which `script` shows its bug, making environments on the way.
 
-    `found_in` is the version that the bug was found in. Raises UsageError when the target has no releases, pip
-    cannot list them, or the bug does not show where it was found.
+    `found_in` is the version that the bug was found in, `opsets` are versions of ONNX's operators with which it is
+    known to show. Raises UsageError when the target has no releases, pip cannot list them, or the bug does not show
+    where it was found.
     """
     compiler = compiler_of(parse_target(target).about)
     if compiler is None:
         raise UsageError(f"target {target} is a part of this tool and has no releases")
     releases = pip.releases(compiler, choose("", target))
     with TemporaryDirectory(prefix="miscompile-") as place:
-        return search(compiler, releases, found_in, Judge(target, kind, script, Path(place), keep, on_progress).ask)
+        judge = Judge(target, kind, script, Path(place), keep, on_progress, opsets)
+        return search(compiler, releases, found_in, judge.ask)

@@ -1,22 +1,24 @@
 """Operations on one stored finding after its campaign: reduce, bisect, releases, replay; and the support matrix."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import ExecutionError, InputError, NothingTested, UsageError
+from miscompile.base.errors import ExecutionError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
-from miscompile.core.events import ProgressListener
+from miscompile.base.wording import counted
+from miscompile.core.events import ProgressListener, StageListener, WorkPhase
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.releases import History, first_release
 from miscompile.engine.wiring import triage_settings
+from miscompile.environments import cache
 from miscompile.execution.limits import Limits
 from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
@@ -31,14 +33,17 @@ from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import blamed
 
 _TURN = 0.05
+_FRONT_END = (library.ORACLE, "migration")
+"""Oracles whose findings keep the signature of a conversion function."""
 _MIGRATED_SECONDS, _MIGRATED_MEMORY = 60.0, 8 << 30
 """Limits of a run of a migrated finding, in seconds and bytes: libraries and exporters need memory as well."""
 
 
-def reduce(out: Path, identifier: str, seconds: float) -> None:
-    """Triage a finding anew, with `seconds` for its reduction, and store the result.
+def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) -> Stored | None:
+    """Triage a finding anew, with `seconds` for its reduction, store the result and return it.
 
-    Raises StoreError when there is no such finding, ExecutionError when triage failed.
+    Returns None when it proved to be the bug of another finding, which now counts it. Raises StoreError when there is
+    no such finding, ExecutionError when triage failed.
     """
     with Store.open(out) as store:
         stored = store.load(identifier)
@@ -46,60 +51,94 @@ def reduce(out: Path, identifier: str, seconds: float) -> None:
         try:
             queue.submit(identifier)
             while not (answers := queue.collect()):
+                on_stage(WorkPhase(queue.doing or "starting"))
                 time.sleep(_TURN)
         finally:
             queue.close()
         (answer,) = answers
         if answer.problem:
             raise ExecutionError(answer.problem)
-        store.settle(identifier)
+        settled = store.settle(identifier)
         for name in answer.slippages:
             found = store.load(name)
             store.register(record_of(found), found.finding.property.signature)
+        return settled
 
 
-def bisect(out: Path, identifier: str) -> None:
-    """Find the culprit passes of a finding again and store them. Raises StoreError when there is no such finding."""
+def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Find the culprit passes of a finding again and store them; return those before and those now.
+
+    Raises StoreError when there is no such finding."""
     with Store.open(out) as store:
         stored = store.load(identifier)
         settings = settings_of(store, stored)
         held, case = stored_property(stored, settings.context), stored.finding.case
         about = parse_target(held.target).about
         with settings.pool() as pool:
+            on_stage(WorkPhase(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
             rng = stream(settings.seed, "bisect", case.program.digest)
             guilty = blamed(culprits(case, held, pool, about.passes, about.twins, rng), held.faulty)
-        store.update(_blaming(stored, guilty))
+        found = _blaming(stored, guilty)
+        store.update(found)
+        return blamed_passes(stored), blamed_passes(found)
+
+
+def blamed_passes(stored: Stored) -> tuple[str, ...]:
+    """Return the passes that a finding blames; a front end's finding has them beside its conversion function."""
+    facts, signature = stored.finding.facts, stored.finding.property.signature
+    front_end = parse_spec(stored.finding.property.oracle).name in _FRONT_END
+    return tuple(facts.get("passes", ())) if front_end else signature.culprits
 
 
 def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     """Return the finding with these culprits; a front end's finding keeps the signature of its conversion function."""
     finding = stored.finding
-    if parse_spec(finding.property.oracle).name in (library.ORACLE, "migration"):
+    if parse_spec(finding.property.oracle).name in _FRONT_END:
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
     signature = finding.property.signature
     signature = replace(signature, culprits=guilty, text="" if guilty else signature.text)
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 
-def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListener) -> History:
-    """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
+def releases(
+    out: Path, identifiers: Sequence[str], keep: bool, on_progress: ProgressListener
+) -> Iterator[tuple[str, History | str]]:
+    """Find the first release of the compiler that shows each finding, and store it among the finding's facts.
 
-    New environments are removed again unless `keep`. Raises StoreError when there is no such finding
-    or it has no script, UsageError when the releases cannot be listed or the bug no longer shows where it was found.
+    Yields the identifier with the history, or with the reason why there is none. Several findings share the new
+    environments, which are removed at the end unless `keep`; those for a single finding are removed one by one. Raises
+    StoreError when there is no such finding.
     """
     with Store.open(out, create=False) as store:
-        stored = store.load(identifier)
+        found = [store.load(identifier) for identifier in identifiers]
+    before = {one.name for one in cache.environments()}
+    try:
+        for stored in found:
+            try:
+                history = _history(stored, keep or len(found) > 1, on_progress)
+            except UsageError as error:
+                yield stored.finding.identifier, str(error)
+                continue
+            facts = {**stored.finding.facts, "releases": history.as_json()}
+            with Store.open(out) as store:
+                store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
+            yield stored.finding.identifier, history
+    finally:
+        made = [one.name for one in cache.environments() if one.name not in before]
+        for name in [] if keep else made:
+            cache.remove(name, on_progress)
+
+
+def _history(stored: Stored, keep: bool, on_progress: ProgressListener) -> History:
+    """Search the releases for one finding. Raises UsageError when it has no script, or nothing can be said."""
     if not stored.script:
-        raise InputError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
-    held = stored.finding.property
+        raise UsageError("it has no script that releases could run; `miscompile reduce` writes one")
+    held, boundary = stored.finding.property, stored.finding.facts.get("boundary") or {}
     version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
-    history = first_release(
-        held.target, version, held.signature.kind, stored.script, keep=keep, on_progress=on_progress
+    opsets = tuple(int(one) for one in boundary.get("opset", {}).get("shows", ()))
+    return first_release(
+        held.target, version, held.signature.kind, stored.script, opsets=opsets, keep=keep, on_progress=on_progress
     )
-    facts = {**stored.finding.facts, "releases": history.as_json()}
-    with Store.open(out) as store:
-        store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
-    return history
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
@@ -124,9 +163,9 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
             raise AssertionError("an examination never ends with Needs")
 
 
-def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
+def matrix(target: str, on_stage: StageListener) -> Mapping[str, Mapping[str, bool]]:
     """Return operator -> dtype -> whether `target` accepts it in some form, by probing (cached)."""
-    pairs = probe_support(Plan(target), target).pairs
+    pairs = probe_support(Plan(target), target, on_stage).pairs
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
 

@@ -11,7 +11,7 @@ from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
 from miscompile.engine.arms import CORPUS, DIFFERENTIAL, TRANSFORMS, Arm, arms_of
 from miscompile.engine.bandit import fixed_weights
-from miscompile.engine.checks import CHECKS, OWN, families
+from miscompile.engine.checks import CHECKS, JUDGED, OWN, families
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.frames import LARGEST_BODY
@@ -58,7 +58,7 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
         return _around(plan, found.inputs, make if seeds and plan.slices else None)
     if plan.others:
         return Choosing(plan.targets, make)
-    asked = tuple(name for name in plan.chosen_checks if name not in CHECKS)
+    asked = tuple(name for name in plan.chosen_checks if name in JUDGED or name not in CHECKS)
     return Assigned(make(plan.targets), asked) if asked else make(plan.targets)
 
 
@@ -163,7 +163,7 @@ def _arm_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]], check: str) 
     if kind == DIFFERENTIAL:
         return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
     plan = plan.alone(target or plan.target)
-    if kind in OWN or kind not in (*CHECKS, TRANSFORMS):
+    if kind in (*OWN, *JUDGED) or kind not in (*CHECKS, TRANSFORMS):
         made = campaign_oracles()[kind]
         assert made.make is not None  # those of `campaign_oracles` have one
         return made.make(made.options(), replace(oracle_context(plan), disabled=disabled))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from miscompile.base.errors import UsageError
-from miscompile.core.events import Notice, ProgressListener
+from miscompile.core.events import Notice, ProgressListener, Started
 from miscompile.core.ports import Listener
 from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct
@@ -29,6 +29,8 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     found = {library: wanted(plan, library, on_progress) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
     begin(plan)
+    for listener in listeners:
+        listener.on(Started())
     ordered = {front.name: ordered_for(plan, front, found[front.library]) for front in plan.fronts}
     MigrationSession(plan, ordered, listeners).run()
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress
+from miscompile.base.wording import counted
+from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Suspected, WorkPhase
 from miscompile.core.examination import Examination, examine_all
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
@@ -40,12 +41,13 @@ from miscompile.targets.front_ends import FrontEnd
 from miscompile.targets.registry import parse_target
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.converters import front_end_signature
+from miscompile.triage.library import LibraryFinding
 from miscompile.triage.queue import TriageQueue
 from miscompile.triage.settings import TriageSettings
 
-T = TypeVar("T")
-
 BATCH = 16
+_BATCH_SECONDS = 2.0
+"""Seconds that a batch should take at most when the time is limited."""
 _TURN = 0.05
 
 
@@ -88,7 +90,7 @@ class MigrationSession:
         done = {row.digest for row in read_rows(place_of(self._plan.out, front.name))}
         digests = {digest_of(one): one for one in self._tests[front.name]}
         waiting = {digest: one for digest, one in digests.items() if digest not in done}
-        told = f"{front.name}: {len(waiting):,} tests" + (f", {len(done):,} are done" if done else "")
+        told = f"{front.name}: {counted(len(waiting), 'test')}" + (f", {len(done):,} are done" if done else "")
         left = None if self._plan.tests is None else max(0, self._plan.tests - len(done))
         chosen = dict(list(waiting.items())[:left])
         self._waiting[front.name] = (told, chosen)
@@ -107,10 +109,13 @@ class MigrationSession:
                 MultiTargetPool(tuple(workers), lambda target: LocalPool(target, workers[target], plan.limits))
             )
             tests = _FrontEndTests(plan, front, pool, self._cache, store)
-            for batch in _batches(list(waiting.items())):
-                if deadline is not None and time.monotonic() > deadline:
-                    break
-                self._run_batch(tests, batch, rows)
+            left, size = list(waiting.items()), BATCH
+            while left and (deadline is None or time.monotonic() < deadline):
+                begun = time.monotonic()
+                self._run_batch(tests, left[:size], rows)
+                left = left[size:]
+                if deadline is not None:  # tests that take long go in smaller batches, so that the limit holds
+                    size = _fitting(size, time.monotonic() - begun)
             self._counters["deaths"] += pool.counters.deaths
         self._cache.end()
 
@@ -125,7 +130,7 @@ class MigrationSession:
             if row.status == "memory":
                 self._counters[f"{UNDECIDED}out of memory"] += 1
             if fresh:
-                self._tell(Notice(f"{tests.front.name}: {row.api}: {row.message[:160]} ({row.converter})"))
+                self._tell(Suspected(fresh, f"{row.bug}: {row.api}: {row.message[:160]}"))
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
 
     def _triage(self, store: Store, known: KnownBugs) -> None:
@@ -134,7 +139,9 @@ class MigrationSession:
         waiting = {record.identifier: self._others(store.load(record.identifier)) for record in store.pending()}
         if not waiting:
             return
-        queue = TriageQueue(triage_settings(plan))
+        queue, total = TriageQueue(triage_settings(plan)), len(waiting)
+        some, most = counted(total, "finding"), plan.patience
+        self._tell(Notice(f"the tests have ended; confirming {some} for at most {most:.0f} s; Ctrl-C: later, --resume"))
         try:
             for identifier in list(waiting):
                 queue.submit(identifier)
@@ -154,10 +161,12 @@ class MigrationSession:
                     if other is not None and store.add_pending(other):
                         waiting[other.finding.identifier] = others
                         queue.submit(other.finding.identifier)
-                self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
+                total, what = max(total, queue.open), f"confirming findings; {queue.doing}".removesuffix("; ")
+                self._tell(WorkPhase(what, total - queue.open, total, until - time.monotonic()))
                 time.sleep(_TURN)
             if queue.open:
-                self._tell(Notice("triage has taken long enough; --resume goes on with the findings left"))
+                left = counted(queue.open, "finding")
+                self._tell(Notice(f"{left} left, with --resume; --triage-time allows more time"))
         finally:
             queue.close()
 
@@ -227,11 +236,11 @@ _INVALID = "invalid"
 
 
 class _Ended(NamedTuple):
-    """A test's row, whether the front end ran it, and whether its finding is the first of its kind."""
+    """A test's row, whether the front end ran it, and the identifier of a finding that is the first of its kind."""
 
     row: ResultRow
     ran: bool
-    fresh: bool = False
+    fresh: str = ""
 
 
 class _FrontEndTests:
@@ -292,7 +301,10 @@ class _FrontEndTests:
             instance=encoded(test.instance).decode(), operator=test.operator, front=self.front.name,
             constants=self._plan.constants,
         )  # fmt: skip
-        return _Ended(row, ran=True, fresh=self._store.add_pending(stored))
+        told = LibraryFinding(self._oracle, seen, self._pool)
+        script = told.first_script(self._versions, constants=self._plan.constants)
+        fresh = self._store.add_pending(replace(stored, script=script))
+        return _Ended(row, ran=True, fresh=stored.finding.identifier if fresh else "")
 
     def _converted(self, run: Run, outcome: Outcome) -> tuple[str, ...]:
         """Return the conversion functions that ran, by building once more under observation; not after a death."""
@@ -322,6 +334,6 @@ def _versions(plan: MigrationPlan) -> dict[str, str]:
     return found
 
 
-def _batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def _fitting(size: int, took: float) -> int:
+    """Return the size of the next batch after one of `size` tests took so many seconds."""
+    return max(1, min(BATCH, int(size * _BATCH_SECONDS / max(took, 1e-3))))

@@ -5,6 +5,9 @@ import random
 
 from miscompile.ops.spec import Call, OperatorLimits, OpSpec, Shape, Site
 
+_HIGH_RANK = 5
+"""Ranks from here on are drawn rarely, like the rank zero."""
+
 
 def draw_shape(rng: random.Random, limits: OperatorLimits, ranks: tuple[int, int] | None = None) -> Shape:
     """Draw a shape with a rank in `ranks` (both ends included) and at most `limits.max_elements` elements.
@@ -15,23 +18,56 @@ def draw_shape(rng: random.Random, limits: OperatorLimits, ranks: tuple[int, int
     high = max(low, min(high, limits.max_rank))
     low = max(low, min(high, limits.min_rank))
     rank = low + int(rng.random() * (high - low + 1))
-    if ranks is None and rank in (0, 5) and high and rng.random() < 0.6:
+    if ranks is None and (rank == 0 or rank >= _HIGH_RANK) and high and rng.random() < 0.6:
         rank = 1 + int(rng.random() * min(4, high))
     sizes = [draw_size(rng, limits) for _ in range(rank)]
+    if limits.least_elements and sizes and rng.random() < _LARGE:
+        place = int(rng.random() * rank)
+        rest = max(1, math.prod(sizes[:place] + sizes[place + 1 :]))
+        sizes[place] = max(1, -(-limits.least_elements // rest) + int(rng.random() * 3) - 1)
+    return fitted(rng, sizes, limits)
+
+
+def fitted(rng: random.Random, sizes: list[int], limits: OperatorLimits) -> Shape:
+    """Return the shape with no more elements than the limits allow; sizes at boundaries are kept as long as can be."""
     while math.prod(sizes) > limits.max_elements:
-        place = sizes.index(max(sizes))
-        sizes[place] = max(1, sizes[place] // 2)
+        most = max(sizes)
+        place = sizes.index(most)
+        others = [i for i, size in enumerate(sizes) if size > 1 and i != place] if limits.boundaries else []
+        if others:
+            sizes[others[int(rng.random() * len(others))]] = 1
+        else:
+            sizes[place] = max(1, most // 2)
     return tuple(sizes)
 
 
+_LARGE = 0.6
+"""Share of the shapes that have at least `least_elements`, where there are such limits."""
+
+_AT_BOUNDARY = 0.4
+"""Share of the sizes that are taken from `boundaries`, where there are some."""
+
+_FEW_BESIDE = 3
+"""The largest of the other sizes beside those at boundaries, so that tensors stay small."""
+
+
 def draw_size(rng: random.Random, limits: OperatorLimits) -> int:
-    """Draw one size: one often, zero rarely, else small."""
+    """Draw one size: one often, zero rarely, else small; or with a share one at a boundary."""
     chance = rng.random()
     if chance < limits.zero_size:
         return 0
+    if limits.boundaries and chance > 1 - _AT_BOUNDARY:
+        return limits.boundaries[int(rng.random() * len(limits.boundaries))]
     if chance < 0.2:
         return 1
-    return 2 + int(rng.random() * max(1, limits.max_dim - 1))
+    return 2 + int(rng.random() * max(1, (_FEW_BESIDE if limits.boundaries else limits.max_dim) - 1))
+
+
+def draw_count(rng: random.Random, limits: OperatorLimits, most: int) -> int:
+    """Draw a number of channels, features or heads, at least one: at most `most`, or at a boundary."""
+    if limits.boundaries and rng.random() < _AT_BOUNDARY:
+        return max(1, limits.boundaries[int(rng.random() * len(limits.boundaries))])
+    return rng.randint(1, most)
 
 
 def broadcast(*shapes: Shape) -> Shape:
@@ -105,7 +141,7 @@ def matrix_partner(site: Site, left: Shape, *, vector: bool = True) -> Shape:
     rng, inner = site.rng, left[-1]
     if vector and rng.random() < 0.15:
         return (inner,)
-    matrix = (inner, draw_size(rng, site.limits))
+    matrix = (inner, min(draw_size(rng, site.limits), max(1, site.limits.max_elements // max(1, inner))))
     batch = left[:-2]
     chance = rng.random()
     if chance < 0.4 or (not batch and chance < 0.7):

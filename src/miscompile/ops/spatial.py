@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import PlainValue
-from miscompile.ops.shapes import draw_size
+from miscompile.ops.shapes import draw_count, draw_size, fitted
 from miscompile.ops.spec import Call, Operand, Shape, Site
 
 _KERNEL = 5
@@ -108,11 +108,9 @@ def images(site: Site, dtype: str | None = None, *, ranks: tuple[int, int] = (3,
     def draw() -> Shape:
         rank = site.rng.choice(tuple(r for r in (3, 4, 4, 4, 5) if ranks[0] <= r <= ranks[1]) or ranks)
         batch = 0 if site.rng.random() < site.limits.zero_size else site.rng.choice((1, 1, 2, 3))
-        sizes = [batch, site.rng.randint(1, most), *(max(1, draw_size(site.rng, site.limits)) for _ in range(rank - 2))]
-        while math.prod(sizes) > site.limits.max_elements:
-            place = sizes.index(max(sizes))
-            sizes[place] = max(1, sizes[place] // 2)
-        return tuple(sizes)
+        channels = draw_count(site.rng, site.limits, most)
+        sizes = [batch, channels, *(max(1, draw_size(site.rng, site.limits)) for _ in range(rank - 2))]
+        return fitted(site.rng, sizes, site.limits)
 
     return site.operand(dtype, ranks=ranks, fits=lambda shape: min(shape[1:], default=0) >= 1, draw=draw)
 
@@ -196,7 +194,7 @@ def draw_group(site: Site, channels: int) -> int:
 
 def draw_filters(site: Site, x: Shape, kernel: Shape, group: int) -> Shape:
     """Draw the shape of a Conv's filters, (features, channels / group, kernel...)."""
-    return (group * site.rng.randint(1, max(1, 6 // group)), x[1] // group, *kernel)
+    return (group * draw_count(site.rng, site.limits, max(1, 6 // group)), x[1] // group, *kernel)
 
 
 def conv_attributes(site: Site, window: Window, group: int) -> dict[str, PlainValue | None]:

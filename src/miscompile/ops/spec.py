@@ -89,6 +89,10 @@ class OperatorLimits:
     """Probability that a drawn dimension has size zero."""
     min_rank: int = 0
     """Least rank of a drawn shape, where the operator admits it."""
+    boundaries: tuple[int, ...] = ()
+    """Sizes around which kernels take other paths; where there are any, a share of the sizes is drawn from them."""
+    least_elements: int = 0
+    """Elements that a share of the drawn shapes has at least."""
 
 
 class Site(Protocol):
@@ -207,6 +211,28 @@ ElementRule = Callable[[Node, RunOperands], bool]
 """Tells whether a node is defined on its operands in one run; it holds where an operand that it needs is None."""
 
 
+Freedom = Literal["nan", "zero", "conversion", "overflow", "rounding"]
+"""What an operator's page and IEEE 754 leave open about its results on special values.
+
+`nan`: the result where an operand is NaN. `zero`: the sign of a result that is zero. `conversion`: the integer for a
+float that the integer type cannot hold. `overflow`: the result that a signed integer type cannot hold. `rounding`: the
+last places of a result, and on which side of an edge a result near it lies.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialValues:
+    """The statement that an operator's results on NaN, infinities, zeros and the ends of its types are specified.
+
+    `edges` are the operands around which the behaviour changes, by element type (the largest x of which exp(x) is
+    finite). `freedoms` are what remains open. `fused` marks the parts of a multiplication with addition in one step.
+    """
+
+    freedoms: frozenset[Freedom] = frozenset()
+    edges: Callable[[str], tuple[float, ...]] | None = None
+    fused: Literal["", "product", "sum"] = ""
+
+
 def always(_: Call) -> bool:
     """The guard of an operator that is defined for all operands of the right types."""
     return True
@@ -264,6 +290,9 @@ class OpSpec:
     probes: int | None = None
     """Samples for the support table for each dtype; None: the usual number. An operator whose result has one of many
     types needs more, because each of its samples asks about only one of them."""
+
+    special: SpecialValues | None = None
+    """What is specified about the results on special values; None: nothing that a check can hold a compiler to."""
 
     @property
     def elementwise(self) -> bool:

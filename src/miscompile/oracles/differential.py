@@ -28,6 +28,9 @@ from miscompile.oracles.narrow import fit_of
 
 ABSTAINS = (Unsupported, Rejected, OutOfMemory, Defect)
 _LAWFUL = (Values, *ABSTAINS)
+MADE_FOR, ABSENT = "targets", "absent"
+"""Keys of a recipe: the targets that a program was made for (default: all), and those that leave out its test."""
+
 VOTERS = ("reference",)
 """Targets that run in the second round of a differential judgement only."""
 NO_PASSES: Mapping[str, frozenset[str]] = {}
@@ -38,8 +41,8 @@ class Differential:
     """Compares the fully optimised builds of `targets` (specs) with each other.
 
     `voters` run in the second round only; `disabled` are the passes that stay off, by target; `narrowed` maps the types
-    that some target computes in a narrower type by design. A case's recipe may name the `targets` that it was made for.
-    A target that lacks an operator abstains. With `accused`, a target and a build, only that build is blamed.
+    that some target computes in a narrower type by design. A case's recipe may name the targets that take part. A
+    target that lacks an operator abstains. With `accused`, a target and a build, only that build is blamed.
     """
 
     targets: tuple[str, ...]
@@ -49,9 +52,10 @@ class Differential:
     accused: tuple[str, Build] | None = None
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the optimised run of every target."""
+        """Return the optimised run of every target that takes part."""
         del rng
-        chosen = case.recipe.get("targets", self.targets)
+        absent = case.recipe.get(ABSENT, ())
+        chosen = [target for target in case.recipe.get(MADE_FOR, self.targets) if target not in absent]
         return tuple(Run(case, target, Build("full", self.disabled.get(target, frozenset()))) for target in chosen)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:

@@ -30,6 +30,9 @@ THREADS = Spec("threads")
 """A pseudo-transform that stands for a build with several threads."""
 MOST_THREADS = 4
 
+THREADED, THREADED_LARGE = 0.04, 0.6
+"""Share of the optimised builds with several threads, and that of programs with large tensors, whose work is shared."""
+
 LONGEST = 12
 """Passes in the longest random sequence."""
 
@@ -57,7 +60,8 @@ class Optimisation:
     subset of `passes` is off, or it is one of the intermediate `levels`, because one pass may hide a bug of another.
     Shares count only where there is something to draw from.
 
-    The full run of a case whose recipe says `observe` tells which passes changed the program.
+    A share of the full builds has several threads, a larger one where the recipe says that tensors are `large`. The
+    full run of a case whose recipe says `observe` tells which passes changed the program.
 
     `settle` completes a transform with its seed by all facts that determine its result, such as a library's digest.
 
@@ -83,7 +87,8 @@ class Optimisation:
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
         watched = bool(case.recipe.get("observe"))
-        builds = [Build("off"), Build("full", self.disabled, device=self.device, observe=watched)]
+        threads = _threads(case)
+        builds = [Build("off"), Build("full", self.disabled, threads, self.device, watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
         altered = next((build.transform for build in builds if alters(build.transform)), None)
@@ -134,6 +139,13 @@ class Optimisation:
             if last == Holds():
                 last = verdict
         return last
+
+
+def _threads(case: Case) -> int:
+    """Return the threads of the optimised build, which depend on the program alone."""
+    share = THREADED_LARGE if case.recipe.get("large") else THREADED
+    drawn = int(case.program.digest[:8], 16)
+    return 2 + drawn % (MOST_THREADS - 1) if drawn / 16**8 < share else 1
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:

@@ -31,6 +31,8 @@ ORACLES = Catalogue(
         "dynamic": f"{_PACKAGE}.dynamic:KIND",
         "disruptive": f"{_PACKAGE}.disruptive:KIND",
         "library": f"{_PACKAGE}.library:KIND",
+        "special": f"{_PACKAGE}.special:KIND",
+        "state": f"{_PACKAGE}.state:KIND",
     },
 )
 """Each is a module's `OracleKind`, imported when a finding or a campaign names it."""

@@ -71,6 +71,7 @@ PRODUCERS = Catalogue(
         "dynamic": f"{_PACKAGE}.dynamic.producer:DYNAMIC",
         "disruptive": f"{_PACKAGE}.disruptive.producer:DISRUPTIVE",
         "hirfuzz": f"{_PACKAGE}.hirfuzz.producer:HIRFUZZ",
+        "special": f"{_PACKAGE}.special:SPECIAL",
         "oatest": f"{_PACKAGE}.synthesis.producer:OATEST",
     },
 )

@@ -28,6 +28,9 @@ _PLAIN = frozenset(PLAIN)
 _MEASURED_SIZE = 16
 """The most elements of a random constant whose range is measured; larger ones nearly reach the ends of their range."""
 
+ROOM = 8192
+"""The most elements of a value, unless a scope is made for larger ones."""
+
 _MOST_CLASSES = 1 << 16
 """The most call classes cached in a support table."""
 
@@ -68,7 +71,7 @@ class Scope:
         limits: OperatorLimits,
         style: Style,
         support: Support,
-        elements: int = 8192,
+        elements: int = ROOM,
     ) -> None:
         self.rng = rng
         self.opset = opset

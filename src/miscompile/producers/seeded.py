@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from miscompile.base.errors import RejectedDraft, UsageError
@@ -112,7 +113,8 @@ class Seeded:
     def _scope(self, rng: random.Random, seed: Seed, opset: int) -> Scope:
         options = self.options
         style = Style(rng.random() < options.integral, rng.random() < options.full)
-        return Scope(rng, opset, self._limits, style, self.support, max(_ROOM, 2 * _largest(seed)))
+        limits = replace(options, large=0.0).draw_limits(rng, self._limits)  # the seed has the size that it has
+        return Scope(rng, opset, limits, style, self.support, max(_ROOM, 2 * _largest(seed)))
 
     def _opset(self, seed: Seed) -> int | None:
         """Return an opset in which the target supports the unchanged seed: its own or an equivalent one."""

@@ -8,7 +8,7 @@ behaviour.
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import OperatorLimits
+from miscompile.ops.spec import OperatorLimits, OpSpec
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.language import Motif
@@ -34,10 +34,12 @@ from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
 from miscompile.producers.motifs.quantised.planting import NAME as QUANTISED
 from miscompile.producers.motifs.quantised.planting import NEEDED, plant_chain
 from miscompile.producers.options import GeneratorOptions
-from miscompile.producers.scope import Mark, Scope
+from miscompile.producers.scope import ROOM, Mark, Scope
 from miscompile.producers.sites import ScopeSite, insert
 
 _VARIANT_INNER = 0.2
+_FEW_LARGE = 5
+"""The most operators aimed at in a graph with large tensors."""
 _VARIANT_FLIP = 0.3
 
 _GATE_PATIENCE = 8
@@ -70,6 +72,7 @@ class Strict:
         self.spec = print_spec("strict", options)
         self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
+        self._large_menu = lru_cache(maxsize=None)(self._make_large_menu)
         self._waiting: deque[Case] = deque()
         self._limits = OperatorLimits(
             options.max_rank, options.max_dim, options.max_elements, options.zero_size, options.min_rank
@@ -104,14 +107,17 @@ class Strict:
         """
         options = self.options
         opset = options.draw_opset(rng, opsets)
-        menu = self._menu(opset)
         style = Style(rng.random() < options.integral, rng.random() < options.full)
-        scope = Scope(rng, opset, self._limits, style, self.support)
+        limits = options.draw_limits(rng, self._limits)
+        large = limits.least_elements > 0
+        menu = self._large_menu(opset) if large else self._menu(opset)
+        scope = Scope(rng, opset, limits, style, self.support, max(ROOM, 2 * limits.max_elements))
         planted: list[str] = []
         inner: list[str] = []
-        self._grow(scope, menu, planted, inner, options.draw_nodes(rng))
+        self._grow(scope, menu, planted, inner, rng.randint(1, _FEW_LARGE) if large else options.draw_nodes(rng))
         outputs = self._outputs(scope, menu, inner)
         recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
+        recipe |= {"large": True} if large else {}
         return scope, outputs, recipe
 
     def extend(self, scope: Scope, nodes: int, dtypes: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -223,6 +229,15 @@ class Strict:
         known = set(scope.producer)
         return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
 
+    def _make_large_menu(self, opset: int) -> _Menu:
+        """Return the operators whose work grows with the elements of their operands, and nothing else.
+
+        Of the others, some take time without end on tensors of many elements.
+        """
+        menu, known = self._menu(opset), specs()
+        linear = tuple(pair for pair in menu.pairs if _is_linear(known[pair[0]]))
+        return replace(menu, pairs=linear or menu.pairs, motifs=(), containers=(), quantised=False)
+
     def _make_menu(self, opset: int, among: tuple[str, ...] = PLAIN) -> _Menu:
         options = self.options
         dtypes = tuple(dtype for dtype in options.dtypes or PLAIN if dtype in among)
@@ -243,6 +258,10 @@ class Strict:
         chains = not options.ops and {*PLAIN} <= {*dtypes} and ops >= NEEDED
         containers = () if options.ops else taken_blocks(self.support, opset, dtypes)
         return _Menu(pairs, motifs, noops, dtypes, blocks(self.support, opset, dtypes), chains, containers)
+
+
+def _is_linear(spec: OpSpec) -> bool:
+    return spec.elementwise or spec.special is not None or spec.fusion in ("reduction", "out-elementwise-fusable")
 
 
 STRICT = ProducerKind("strict", GeneratorOptions, lambda options, context: Strict(options, context.support))

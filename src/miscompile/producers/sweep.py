@@ -89,7 +89,7 @@ class Sweep:
     """Producer of single-operator cases."""
 
     def __init__(self, options: GeneratorOptions, support: Support) -> None:
-        self.options = replace(options, nodes=1, spread=0.0)
+        self.options = replace(options, nodes=1, spread=0.0, large=0.0)
         self.support = support
         self.spec = print_spec("sweep", self.options)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.03)
@@ -123,7 +123,8 @@ class Sweep:
             style = Style(rng.random() < self.options.integral, rng.random() < self.options.full)
             opset = self.options.draw_opset(rng)
             try:
-                single = draft_single(rng, op, dtype, opset, self._limits, style, self.support)
+                limits = self.options.draw_limits(rng, self._limits)
+                single = draft_single(rng, op, dtype, opset, limits, style, self.support)
             except RejectedDraft:
                 continue
             pairs = self._pairs_in(single)

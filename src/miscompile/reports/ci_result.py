@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from miscompile.base.digest import digest_bytes
+from miscompile.base.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,12 @@ class CiFinding:
     @property
     def title(self) -> str:
         """One line for lists: what is wrong, and what is to blame."""
-        words = {"wrong": "wrong result", "death": "crash", "exception": "unexpected exception"}
+        words = {
+            "wrong": "wrong result",
+            "special": "wrong result on special values",
+            "death": "crash",
+            "exception": "unexpected exception",
+        }
         first = next(iter(self.message.splitlines()), "")[:160]
         blamed = " + ".join(self.culprits) or first or self.signature
         again = f" (fixed in {self.regression} before)" if self.regression else ""
@@ -72,5 +78,6 @@ class CiResult:
     def verdict(self) -> str:
         """One line for people."""
         known = len(self.findings) - len(self.new)
-        told = f"{self.judged:,} of {self.tests:,} tests judged, {len(self.new)} new findings, {known} known"
+        new = counted(len(self.new), "new finding")
+        told = f"{self.judged:,} of {counted(self.tests, 'test')} judged, {new}, {known} known"
         return f"{told}; nothing was tested: {self.untested}" if self.untested and not self.new else told

@@ -3,8 +3,9 @@
 Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`regression`, an object with `fixed_in`, `release` and `link`; `rewriting` (see `triage/rewriting.py`) and `boundary`
-(see `triage/boundary.py`); `evidence`, a mapping of further measurements;
+`regression`, an object with `fixed_in`, `release` and `link`; `releases` (see `engine/releases.py`);
+`rewriting` (see `triage/rewriting.py`) and `boundary` (see `triage/boundary.py`); `evidence`, a mapping of further
+measurements;
 `found_as`, the form of the program in which the bug was found; `needs`, the names of options of the compiler that the
 bug needs; `switching`, an object with `alone` and `gone` (see `triage/claims.py`);
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
@@ -22,6 +23,7 @@ import jinja2
 from miscompile.findings.folder import Stored
 from miscompile.reports.compared import compared_elements
 from miscompile.reports.forms import IssueForm, form_of
+from miscompile.reports.releases_tried import tried_releases
 from miscompile.reports.wording import changed_operators, summary_of, title_of
 
 MESSAGE_LIMIT = 4_000
@@ -129,7 +131,9 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
         "alike": _alike(alike),
         "script": _script(stored),
         "environment": _environment(stored),
-        "regression": _regression(facts.get("regression") or {}),
+        "regression": "\n\n".join(
+            filter(None, (_regression(facts.get("regression") or {}), tried_releases(facts.get("releases") or {})))
+        ),
         "known": f"Known upstream: {known.get('link', '')} {known.get('note', '')}".strip() if known else "",
     }
 
@@ -263,14 +267,10 @@ def _size(facts: Mapping[str, Any]) -> str:
 
 
 def culprit_text(stored: Stored) -> str:
-    """Return what is known of the cause: culprit passes, phase, class of optimisations, first bad release."""
+    """Return what is known of the cause: culprit passes and phase."""
     culprits = stored.finding.property.signature.culprits
     how = stored.finding.facts.get("attribution", "")
-    return (
-        _blame(stored, culprits, how)
-        + _phase(stored.finding.facts.get("phase"))
-        + _history(stored.finding.facts.get("releases"))
-    )
+    return _blame(stored, culprits, how) + _phase(stored.finding.facts.get("phase"))
 
 
 def _phase(phase: Mapping[str, Any] | None) -> str:
@@ -289,15 +289,6 @@ def _resisted(healing: Mapping[str, Any] | None) -> str:
     text = f"\n\nClass of optimisations: {healing['class']}. The bug is gone when a barrier that changes no value"
     edges = [f"`{edge}`" for edge in healing["edges"]]
     return f"{text} stands on this edge: {edges[0]}." if edges else f"{text} stands on every edge that the class needs."
-
-
-def _history(releases: Mapping[str, Any] | None) -> str:
-    """Return a sentence on the release that introduced the bug, if that was searched for."""
-    if not releases:
-        return ""
-    name, good = releases["distribution"], releases["last_good"]
-    before = f"{name} {good} does not show it" if good else "no older release could be asked"
-    return f"\n\nFirst release that shows it: {name} {releases['first_bad']}; {before}."
 
 
 def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:

@@ -12,6 +12,7 @@ _HOME = "https://github.com/miscompile/miscompile"
 
 _RULES: Mapping[str, str] = {
     "wrong": "A build of the compiler returns a wrong result.",
+    "special": "A build of the compiler returns a wrong result for NaN, an infinity, a zero or an end of a type.",
     "exception": "A build of the compiler raises an exception for a valid model.",
     "death": "A build of the compiler, or its program, kills the process.",
     "hang": "A build of the compiler, or its program, does not end.",

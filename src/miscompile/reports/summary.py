@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
+from miscompile.base.wording import counted
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
 from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
 from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.triage.clusters import CauseCluster, clusters_of
 
 COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches_judged_benign")
@@ -72,12 +73,14 @@ class Summary:
         reasons |= {name: value for name, value in self.counters.items() if name.startswith(UNDECIDED)}
         told = ", ".join(f"{value:,} {name}" for name, value in reasons.items() if value)
         if not self.judged:
-            return f"none of {self.tests:,} tests could be judged: {told}"
+            return f"none of {counted(self.tests, 'test')} could be judged: {told}"
         if self.model and not self.counters.get(MODEL_JUDGED):
             tried = self.counters.get(MODEL_TESTS, 0)
             if not tried:
                 return "slices of the model were tested, and the model itself was not; give it more tests or time"
-            return f"slices of the model were tested, but none of {tried:,} tests of the model itself was judged"
+            return (
+                f"slices of the model were tested, but none of {counted(tried, 'test')} of the model itself was judged"
+            )
         return ""
 
     def announced(self) -> tuple[Record, ...]:
@@ -146,18 +149,13 @@ _STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow"}
 """Colours of the statuses that are announced."""
 
 
-def findings_table(records: Iterable[Record]) -> Table:
+def findings_table(records: Iterable[Record]) -> PlainTable:
     """Return the table of findings for a terminal; the kind begins each identifier."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("finding", "status"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("culprit passes, or message", overflow="fold", ratio=1)
-    for name in ("nodes", "seen"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table("finding", "status", "culprit passes, or message", numbers=("nodes", "seen"))
     for record in records:
         table.add_row(
             record.identifier,
-            Text("regression" if record.regression else record.status, style=_STYLES.get(record.status, "dim")),
+            Text(_status(record), style=_STYLES.get(record.status, "dim")),
             Text(" + ".join(record.culprits) or record.message[:160]),
             str(record.nodes or "?"),
             str(record.duplicates + 1),
@@ -165,12 +163,13 @@ def findings_table(records: Iterable[Record]) -> Table:
     return table
 
 
-def arms_table(arms: Mapping[str, ArmYield]) -> Table:
+def _status(record: Record) -> str:
+    return "regression" if record.regression else record.status
+
+
+def arms_table(arms: Mapping[str, ArmYield]) -> PlainTable:
     """Return the table of the arms that took most of the time."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("arm", no_wrap=True)
-    for name in ("share", "tests", "new", "confirmed", "pairs"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table("arm", numbers=("share", "tests", "new", "confirmed", "pairs"))
     for row in arms_rows(arms, _ARMS):
         table.add_row(*row)
     return table
@@ -182,7 +181,8 @@ def cluster_lines(summary: Summary) -> list[Text]:
         return []
     triaged = [record for record in summary.findings if record.status in ("confirmed", "known")]
     causes = len(triaged) - sum(len(cluster.identifiers) - 1 for cluster in summary.clusters)
-    lines = [f"{len(triaged)} findings, probably {causes} causes. Each of these lines seems to be one cause:"]
+    found = f"{counted(len(triaged), 'finding')}, probably {counted(causes, 'cause')}"
+    lines = [f"{found}. Each of these lines seems to be one cause:"]
     for cluster in summary.clusters:
         rest = len(cluster.identifiers) - _NAMED
         more = f" and {rest} more" if rest > 0 else ""
@@ -190,29 +190,60 @@ def cluster_lines(summary: Summary) -> list[Text]:
     return [Text("\n".join(lines)), Text("")]
 
 
-def summary_view(summary: Summary, out: Path) -> Group:
-    """Return the terminal's view of a summary: one line of figures, the findings, and their folder."""
+LEGEND: Mapping[str, str] = {
+    "confirmed": "repeated in fresh processes, reduced, and its passes found",
+    "pending": "seen, but not examined yet; `miscompile reduce OUT ID` or `fuzz --resume` does that",
+    "unconfirmed": "did not repeat; kept, but not counted",
+    "known": "a bug that known.toml or the ledger lists",
+    "fixed": "of an older release; the ledger has it as fixed in the one under test",
+    "regression": "the ledger has this bug as fixed, and it is there again",
+}
+"""What the words in the column `status` mean, in the order of the legend."""
+
+
+def legend_of(records: Iterable[Record]) -> list[Text]:
+    """Return a line for each status that the table of these findings shows."""
+    shown = {_status(record) for record in records}
+    return [Text(f"  {word}: {LEGEND[word]}", style="dim") for word in LEGEND if word in shown]
+
+
+def verdict_of(summary: Summary) -> str:
+    """Return the sentence about a campaign without findings."""
+    if summary.untested:
+        return f"Nothing was tested: {summary.untested}."
+    return "Nothing found."
+
+
+def summary_view(summary: Summary, out: Path, *, full: bool = False, brief: bool = False) -> Group:
+    """Return the terminal's view of a summary: one line of figures, the findings, and their folder.
+
+    The `full` view shows the arms as well, the `brief` one the findings alone.
+    """
+    if brief:
+        return Group(findings_table(summary.findings) if summary.findings else Text(verdict_of(summary)))
     share = 1 - (summary.invalid + summary.unsupported) / summary.tests if summary.tests else 0.0
     line = (
-        f"{summary.tests:,} tests in {summary.seconds:.0f} s ({summary.tests_per_second:.0f}/s), "
-        f"{share:.0%} taken by the compiler, {summary.deaths} deaths, {summary.timeouts} timeouts, "
-        f"{summary.mismatches_judged_benign} differences judged benign"
+        f"{counted(summary.tests, 'test')} in {summary.seconds:.0f} s ({summary.tests_per_second:.0f}/s), "
+        f"{share:.0%} taken by the compiler, {counted(summary.deaths, 'death')}, "
+        f"{counted(summary.timeouts, 'timeout')}, "
+        f"{counted(summary.mismatches_judged_benign, 'difference')} explained by rounding"
     )
-    parts: list[Text | Table] = [Text(line)]
+    parts: list[Text | PlainTable] = [Text(line)]
     if defects := summary.counters.get(DEFECTS):
-        parts.append(Text(f"{defects} runs failed in this tool's own adapter; {out / 'lanes.log'} says where"))
-    if summary.arms:
+        parts.append(
+            Text(f"{counted(defects, 'run')} failed in this tool's own adapter; {out / 'lanes.log'} says where")
+        )
+    if summary.arms and full:
         parts += [Text(""), arms_table(summary.arms)]
     if summary.findings:
         parts += [
             Text(""),
             findings_table(summary.findings),
+            *legend_of(summary.findings),
             Text(""),
             *cluster_lines(summary),
             Text(f"Issue texts and scripts: {out / 'findings'}"),
         ]
-    elif summary.untested:
-        parts.append(Text(f"Nothing was tested: {summary.untested}."))
     else:
-        parts.append(Text("Nothing found."))
+        parts.append(Text(verdict_of(summary)))
     return Group(*parts)

@@ -29,6 +29,7 @@ _PATH = re.compile(r"(?:[\w.+-]*/)+")
 
 _EFFECT: Mapping[FindingKind, str] = {
     "wrong": "wrong result",
+    "special": "wrong result on special values",
     "missing": "an output is missing",
     "shape": "output of another shape",
     "dtype": "output of another element type",
@@ -69,6 +70,9 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
     match kind:
         case "wrong":
             return f"Output{output} of a valid model has wrong values. {sound}".strip()
+        case "special":
+            wrong = f"Output{output} of a valid model is wrong where an operand is special."
+            return f"{wrong} {_stated(facts)} {sound}".strip()
         case "missing":
             return f"A valid model loses its output{output}: {form.missing}. {sound}".strip()
         case "shape" | "dtype":
@@ -84,6 +88,27 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
             return f"Memory grows to the limit{at}. {sound}".strip()
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
+
+
+_CLASSES: Mapping[str, str] = {
+    "nan": "NaN stands where a number is right, or the reverse",
+    "infinity": "an infinity stands where another number is right, or the reverse",
+    "underflow": "zero stands where another number is right, or the reverse",
+    "zero-sign": "the sign of a zero is wrong",
+    "number": "a number is wrong by more than a hundredth",
+    "integer": "an integer or a truth value is wrong",
+}
+"""What a class of wrong results on special values means."""
+
+
+def _stated(facts: Mapping[str, Any]) -> str:
+    """Return the class of a wrong result on special values, and what the compiler's developers say about it."""
+    details = facts.get("details", {})
+    policy = details.get("policy", {})
+    text = f"{_CLASSES.get(details.get('special', ''), 'it is wrong')}.".capitalize().replace("Nan", "NaN")
+    if policy.get("status") == "accepted":
+        return f"{text} The developers have accepted such a report before: {policy['link']}."
+    return text
 
 
 def changed_operators(rewriting: Mapping[str, Any]) -> str:

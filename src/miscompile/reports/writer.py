@@ -44,6 +44,17 @@ def write_issue(out: Path, identifier: str, alike: Sequence[str] = ()) -> str:
     return text
 
 
+def write_issue_of_cluster(out: Path, identifier: str) -> str:
+    """Write the issue of a stored finding as `write_issue` does, with the findings that seem to have the same cause.
+
+    Raises StoreError when there is no campaign or no such finding, or a folder cannot be read or written.
+    """
+    with Store.open(out, create=False) as store:
+        found = clusters_of(store)
+    cluster = next((one.identifiers for one in found if identifier in one.identifiers), ())
+    return write_issue(out, identifier, [other for other in cluster if other != identifier])
+
+
 def write_clustered_issues(out: Path, clusters: Iterable[CauseCluster]) -> list[str]:
     """Write the issues of all clustered findings anew, so that each names the others of its cluster.
 

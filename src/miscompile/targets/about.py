@@ -156,6 +156,9 @@ class About:
     one. They have an option `noise`, with which the adapter instruments the program with noise."""
     variants: Mapping[str, tuple[Spec, ...]] = field(default_factory=dict)
     """For `transforms` with useful options, the specs from which a campaign draws."""
+    repeats: tuple[Spec, ...] = ()
+    """Specs of `transforms` that only use a built program in another way (in several threads, with bound memory), so
+    that the results must have the bits of a plain run of the same build."""
     settle: str = ""
     """`module:function` from the spec of one of `transforms` to a complete spec of the same transform, for example
     with the full path of a file. It runs before any build, without the compiler, and raises SpecError for an invalid
@@ -192,6 +195,9 @@ class About:
     unoptimised: bool = True
     """Whether level `off` is another build than `full`. A target without such a build is compared with itself only
     under transforms of the program, and otherwise with other targets."""
+    blocks: tuple[int, ...] = ()
+    """Sizes by which the compiler's kernels divide their work: vector widths, channel blocks, tiles of products. A
+    share of the generated tensors has sizes around them."""
     quick: bool = False
     """Whether a small program is built and run in about a millisecond, so that the target is one of those that the
     preset `voters` compares with each other."""

@@ -14,6 +14,13 @@ note = "what is wrong, in a line"
 message = "axis -1 is not in valid range"            # optional: searched in the finding's message
 operators = ["LayerNormalization"]                   # optional: all of them are in its reduced program
 
+[[policy]]
+class = "zero-sign"                                  # of results on special values (`oracles/special.py`)
+status = "declined"                                  # or "accepted": the developers take such differences for bugs
+link = "https://github.com/..."
+note = "what the developers said, in a line"
+operators = ["Relu"]                                 # optional: one of them is in the program
+
 One pass may have several bugs of one signature, and a link holds for one of them. Where the signature names passes,
 state a `message` or `operators` as well, or an unknown bug of the pass counts as known.
 """
@@ -73,15 +80,38 @@ class KnownBug:
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """What the developers of a target say about a class of wrong results on special values.
+
+    It holds for programs with one of `operators`, or for all if there are none. Declined ones are counted, not stored.
+    """
+
+    special: str
+    status: Literal["accepted", "declined"]
+    link: str
+    note: str
+    operators: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
-    """The expected rejections and known bugs of one target."""
+    """The expected rejections and known bugs of one target, and its policies about special values."""
 
     rejections: tuple[Rejection, ...]
     bugs: tuple[KnownBug, ...]
+    policies: tuple[Policy, ...] = ()
 
     def beside(self, other: "Known") -> "Known":
         """Return the expectations of both, those of `other` last."""
-        return Known(self.rejections + other.rejections, self.bugs + other.bugs)
+        return Known(self.rejections + other.rejections, self.bugs + other.bugs, self.policies + other.policies)
+
+    def policy(self, special: str, operators: Iterable[str]) -> Policy | None:
+        """Return the first policy about a class of special values in a program of `operators`, None without one."""
+        held = frozenset(operators)
+        fitting = (
+            one for one in self.policies if one.special == special and (not one.operators or one.operators & held)
+        )
+        return next(fitting, None)
 
     def rejection(self, kind: str, message: str) -> Rejection | None:
         """Return the first rejection that matches an error of class `kind`, None when it is unexpected."""
@@ -131,12 +161,20 @@ def _read(package: str, name: str) -> Known:
             for entry in data.get("rejection", ())
         )
         bugs = tuple(map(_bug, data.get("bug", ())))
-    except (KeyError, re.error) as error:
+        policies = tuple(map(_policy, data.get("policy", ())))
+    except (KeyError, ValueError, re.error) as error:
         raise SpecError(f"{name} of {package} is malformed: {error}") from None
-    known = Known(rejections, bugs)
+    known = Known(rejections, bugs, policies)
     return known if "extends" not in data else known.beside(_read(data["extends"], "known.toml"))
 
 
 def _bug(entry: Mapping[str, Any]) -> KnownBug:
     message = re.compile(entry["message"], re.DOTALL) if "message" in entry else None
     return KnownBug(entry["signature"], entry["link"], entry["note"], message, frozenset(entry.get("operators", ())))
+
+
+def _policy(entry: Mapping[str, Any]) -> Policy:
+    if entry["status"] not in ("accepted", "declined"):
+        raise ValueError(f"a policy is accepted or declined, not {entry['status']}")
+    operators = frozenset(entry.get("operators", ()))
+    return Policy(entry["class"], entry["status"], entry["link"], entry["note"], operators)

@@ -66,6 +66,12 @@ def clusters_of(store: Store) -> list[CauseCluster]:
     return clusters(found)
 
 
+def one_of_each_cause(store: Store) -> list[str]:
+    """Return the confirmed findings without those that seem to have the cause of a smaller one."""
+    more = {name for cluster in clusters_of(store) for name in cluster.identifiers[1:]}
+    return [record.identifier for record in store.findings("confirmed") if record.identifier not in more]
+
+
 class _Triaged:
     """A triaged finding; its program and its pattern are read when they are first asked for."""
 
@@ -157,8 +163,8 @@ def _keys(one: _Triaged) -> Iterator[Hashable]:
         attributes = frozenset(model.graph.nodes[0].attributes)
         part = _PART.search(stored.finding.message)
         yield held.target, signature.kind, _family(operators), attributes, aspect, part[0] if part else ""
-    elif signature.kind == "wrong":
-        yield held.target, signature.kind, signature.text.rpartition(":")[0] or signature.text
+    elif signature.kind in ("wrong", "special"):
+        yield held.target, signature.kind, signature.stage, signature.text.rpartition(":")[0] or signature.text
 
 
 def _without(text: str, operators: Sequence[str]) -> str:

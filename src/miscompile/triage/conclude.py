@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,11 +20,9 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
-from miscompile.core.outcome import Values
 from miscompile.core.pool import Pool
 from miscompile.core.ports import PropertyOracle
 from miscompile.core.run import Build
-from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
@@ -64,7 +63,7 @@ from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
-from miscompile.triage.script import write_script
+from miscompile.triage.script import expected_of, first_script, write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
 from miscompile.triage.skeleton import TEMPLATE, TEST_TEMPLATE
@@ -77,6 +76,15 @@ MOST_RELAXATIONS = 80
 
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
 """Facts about the origin of a finding, which reduction does not change."""
+
+
+PhaseListener = Callable[[str, int, int], None]
+"""Receives the phase of a triage, and the nodes that the program has now and had at first; 0: not known."""
+
+
+def silent(phase: str, nodes: int, nodes_before: int) -> None:
+    """Discard the phases of a triage."""
+    del phase, nodes, nodes_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,7 @@ def triage(
     budget: Budget,
     triaged: TriagedFindings | None = None,
     forks: ScriptForks | None = None,
+    on_phase: PhaseListener = silent,
 ) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
 
@@ -104,7 +113,7 @@ def triage(
     reduced and with its own predicate. Raises SpecError when the finding names
     an oracle or a transform that is not installed.
     """
-    return _Triage(stored, settings, pool, triaged, forks).conclude(budget)
+    return _Triage(stored, settings, pool, triaged, forks, on_phase).conclude(budget)
 
 
 class _Triage:
@@ -117,23 +126,29 @@ class _Triage:
         pool: Pool,
         triaged: TriagedFindings | None,
         forks: ScriptForks | None,
+        on_phase: PhaseListener,
     ) -> None:
         self.stored, self.settings, self.pool = stored, settings, pool
         self.triaged, self.forks = triaged, forks
         self.target = stored.finding.property.target
         self.about: About = parse_target(self.target).about
         self.seed = settings.seed
+        self.on_phase, self.told = on_phase, ("", 0)
+        self.nodes_before = node_count(stored.original or stored.finding.case)
         self.kind: FindingKind = stored.finding.property.signature.kind
 
     def conclude(self, budget: Budget) -> Concluded:
         """Return the finding's new state, and the other violations that its reduction met."""
+        self._tell("repeating")
         case, found = self._plainest(self.stored.original or self.stored.finding.case)
         first = examine(case, found, self.pool, stream(self.seed, "patience"))
         known = self._recognised(case, first)
         if known is not None:
             return Concluded(_merging(self.stored, known))
         with short_timeout(self.pool, self.kind, lambda: first):
+            self._tell("bisecting", case)
             guilty = self._suspected(case, found)
+            self._tell("reducing", case)
             held, reduced = self._reduce(case, found, guilty, budget)
             if reduced is None:
                 return Concluded(_unconfirmed(self.stored, "the violation does not show again"))
@@ -141,8 +156,17 @@ class _Triage:
                 held = replace(held, healed=None)
             held = shortest(reduced.case, held, self.pool, stream(self.seed, "sequence"))
             held = fewest(reduced.case, held, self.pool, stream(self.seed, "places"))
+            self._tell("bisecting", reduced.case)
             guilty = self._guilty(reduced.case, held, guilty)
+        self._tell("confirming", reduced.case)
         return Concluded(self._report(case, held, reduced, guilty), self._findings_of(reduced.slippages))
+
+    def _tell(self, phase: str, case: Case | None = None) -> None:
+        """Tell the phase that begins, with the size of the program where it is known."""
+        step = (phase, 0 if case is None else node_count(case))
+        if step != self.told:
+            self.told = step
+            self.on_phase(*step, self.nodes_before if case else 0)
 
     def _recognised(self, case: Case, first: Examination) -> Signature | None:
         """Return the signature of a known bug that the unreduced finding shows."""
@@ -209,7 +233,10 @@ class _Triage:
                 reduced = reduce_case(case, held, self.pool, rng, InstanceDrafts(constants), budget=budget)
             else:
                 with self._graph_drafts(case) as graphs:
-                    reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
+                    reduced = reduce_case(
+                        case, held, self.pool, rng, graphs, budget=budget, admits=admits,
+                        on_smaller=partial(self._tell, "reducing"),
+                    )  # fmt: skip
             if reduced is not None:
                 return held, reduced
         return found, None
@@ -284,6 +311,7 @@ class _Triage:
             facts |= self._causes(reduced.case, held, final, guilty)
             facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
         if sound and not listed:
+            self._tell("finding the boundary", reduced.case)
             facts |= self._needed(script) | self._boundary(reduced.case, held, final)
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
@@ -311,7 +339,7 @@ class _Triage:
         assert isinstance(final.verdict, Violated)
         return write_script(
             case, final.verdict.evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
-            expected=_expected(final), template=template, plain=plain,
+            expected=expected_of(final), template=template, plain=plain,
         )  # fmt: skip
 
     def _causes(self, case: Case, held: PropertyOracle, final: Examination, guilty: Sequence[str]) -> dict[str, Any]:
@@ -442,7 +470,8 @@ class _Triage:
             signature = front_end_signature(self.target, evidence.kind, instance, one.outcome)
             facts |= {key: value for key, value in origin.facts.items() if key in ("front", "constants")}
             facts |= {"instance": encoded(instance).decode(), "operator": f"{instance.library}:{instance.api}"}
-        return to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
+        found = to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
+        return replace(found, script=first_script(one.case, evidence, one.outcome, (), self.stored.versions))
 
     def _needed(self, script: str) -> dict[str, Any]:
         """Return the fact `needs`: the options of the compiler, besides its defaults, without which nothing shows."""
@@ -490,14 +519,3 @@ def _distinct(*held: Any) -> list[Any]:  # noqa: ANN401 - properties of one kind
         if one not in found:
             found.append(one)
     return found
-
-
-def _expected(seen: Examination) -> Tensor | None:
-    """Return the right value of the bad output, where another target's run gave it."""
-    assert isinstance(seen.verdict, Violated)
-    evidence, outcome = seen.verdict.evidence, seen.reference
-    if evidence.reference is None or evidence.reference.target == evidence.faulty.target:
-        return None
-    if not isinstance(outcome, Values) or "output" not in evidence.details:
-        return None
-    return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from miscompile.base.errors import UsageError
+from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.core.examination import Examination
 from miscompile.core.outcome import Outcome, Raised, Values, is_death, status_of
 from miscompile.core.ports import Runner
@@ -71,6 +71,13 @@ class LibraryFinding:
             tuple(value for value in reference.results if value is not None),
         )
         return write_front_script(self.instance, self.held.target, failure, versions, constants=constants)
+
+    def first_script(self, versions: Mapping[str, str], *, constants: bool) -> str:
+        """Return the script of a finding that nobody has reduced, empty where none can be written."""
+        try:
+            return self.script(versions, constants=constants)
+        except MiscompileError:
+            return ""
 
     def facts(self, guilty: Sequence[str]) -> dict[str, Any]:
         """Return the facts for a report: the instance, the passes to blame, and the result of the unoptimised build."""

@@ -24,7 +24,9 @@ SECONDS = 180.0
 
 def phase_of(module: str, case: Case, evidence: Evidence, seconds: float = SECONDS) -> Mapping[str, Any]:
     """Return `phase`, `fails` and `detail`; an empty mapping when no phase alone is to blame or the tracer fails."""
-    wrong = evidence.details.get("output") if evidence.kind in ("wrong", "missing", "shape", "dtype") else None
+    wrong = (
+        evidence.details.get("output") if evidence.kind in ("wrong", "missing", "shape", "dtype", "special") else None
+    )
     with TemporaryDirectory(prefix="miscompile-") as place:
         model, feed = Path(place) / "model.onnx", Path(place) / "feed.npz"
         model.write_bytes(case.program.payload)

@@ -10,10 +10,13 @@ import json
 import queue
 import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from miscompile.base.child import FROM_OUTSIDE, Conversation
+from miscompile.base.wording import counted
 from miscompile.triage.settings import TriageSettings
 
 LIFETIME = 50
@@ -45,6 +48,21 @@ class TriageAnswer:
     cpu_us: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TriageStep:
+    """The phase in which the triage of a finding is, and how many nodes its program has and had; 0: not known."""
+
+    identifier: str
+    phase: str
+    nodes: int = 0
+    nodes_before: int = 0
+
+    def __str__(self) -> str:
+        """Print it for people."""
+        size = f" ({self.nodes_before} -> {counted(self.nodes, 'node')})" if self.nodes and self.nodes_before else ""
+        return f"{self.identifier}: {self.phase}{size}"
+
+
 class TriageQueue:
     """`submit` identifiers of pending findings, `collect` answers, `close` at the end.
 
@@ -54,9 +72,11 @@ class TriageQueue:
     def __init__(self, settings: TriageSettings, workers: int = 1) -> None:
         self._todo: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[TriageAnswer] = queue.SimpleQueue()
+        self._steps: queue.SimpleQueue[TriageStep] = queue.SimpleQueue()
         self._open = 0
         self._closing = threading.Event()
-        self._workers = [_Worker(settings) for _ in range(workers)]
+        self._doing: dict[str, TriageStep] = {}
+        self._workers = [_Worker(settings, self._stepped) for _ in range(workers)]
         self._threads = [
             threading.Thread(target=self._serve, args=(worker,), name="triage", daemon=True) for worker in self._workers
         ]
@@ -67,6 +87,20 @@ class TriageQueue:
     def open(self) -> int:
         """Number of findings that were submitted and not collected."""
         return self._open
+
+    @property
+    def doing(self) -> str:
+        """What the workers do now, such as `wrong-0a: 12 -> 5 nodes`; an empty text when nobody knows."""
+        return ", ".join(str(step) for step in list(self._doing.values()))
+
+    def steps(self) -> list["TriageStep"]:
+        """Return the steps since the last call; does not wait."""
+        found = []
+        while True:
+            try:
+                found.append(self._steps.get_nowait())
+            except queue.Empty:
+                return found
 
     @property
     def alive(self) -> bool:
@@ -98,10 +132,15 @@ class TriageQueue:
         for thread in self._threads:
             thread.join(timeout=10)
 
+    def _stepped(self, step: "TriageStep") -> None:
+        self._doing[step.identifier] = step
+        self._steps.put(step)
+
     def _serve(self, worker: "_Worker") -> None:
         try:
             while (identifier := self._todo.get()) is not None and not self._closing.is_set():
                 answer = self._examine(worker, identifier)
+                self._doing.pop(identifier, None)
                 if not self._closing.is_set():
                     self._answers.put(answer)
         finally:
@@ -135,8 +174,8 @@ class TriageQueue:
 class _Worker:
     """A worker process; started at its first finding, and again after it has died."""
 
-    def __init__(self, settings: TriageSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: TriageSettings, on_step: Callable[[TriageStep], None]) -> None:
+        self._settings, self._on_step = settings, on_step
         self._child: Conversation | None = None
         self._served = 0
 
@@ -144,11 +183,16 @@ class _Worker:
         """Send a finding to the worker; return its answer, or `died` with the exit status."""
         child = self._child or self._start()
         child.write(identifier.encode() + b"\n")
-        line = child.read_line(PATIENCE)
-        if line is None:
-            child.kill()
-            return {"died": self.dismiss()}
-        said: dict[str, Any] = json.loads(line)
+        until = time.monotonic() + PATIENCE
+        said: dict[str, Any] = {"phase": ""}
+        while "phase" in said:
+            line = child.read_line(max(0.0, until - time.monotonic()))
+            if line is None:
+                child.kill()
+                return {"died": self.dismiss()}
+            said = json.loads(line)
+            if "phase" in said:
+                self._on_step(TriageStep(identifier, **said))
         self._served += 1
         if self._served >= LIFETIME:
             self.dismiss()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from miscompile.base.wording import counted
 from miscompile.findings.folder import Stored
 from miscompile.triage.confirm import ScriptResult, run_script
 
@@ -50,7 +51,7 @@ def readiness(
     checks["confirmed"] = None if stored.status == "confirmed" else f"it is {stored.status}"
     checks["not filed"] = f"the ledger has {filed}" if filed else None
     off = (facts.get("faulty") or {}).get("disabled", ())
-    needs = [*facts.get("needs", ()), *([f"{len(off)} passes switched off"] if off else [])]
+    needs = [*facts.get("needs", ()), *([f"{counted(len(off), 'pass')} switched off"] if off else [])]
     checks["defaults"] = f"it needs {', '.join(needs)}" if needs else None
     checks["fresh processes"] = _shows([run({}) for _ in range(TIMES)], held.signature.kind)
     for name, variables in caps.items():

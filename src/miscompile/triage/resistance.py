@@ -24,7 +24,7 @@ from miscompile.transforms.resist.transform import Resistant
 PLAIN = "gather+where+transpose+split+cast+max"
 """Barriers without control flow, for compilers that refuse it."""
 
-_KINDS = frozenset({"wrong", "shape", "dtype", "missing", "exception", "death"})
+_KINDS = frozenset({"wrong", "shape", "dtype", "missing", "exception", "death", "special"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ templates get these variables:
 - `shows`, `dies`: the words that announce a bug (see `confirm`); `patience`: seconds that a hang is waited for;
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
   must have, or an empty text when its shape is not declared; held against an output where no build works;
+- `element`: the flat place of the bad element, for results on special values;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
 - `test_name`: the end of the name of a test function;
@@ -39,16 +40,17 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from miscompile.base.errors import ModelError, UsageError
+from miscompile.base.errors import MiscompileError, ModelError, UsageError
 from miscompile.codegen.layout import array, assign, call
 from miscompile.codegen.literals import array_code, literal, native, quoted
 from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload_code
 from miscompile.core.case import Case, Port
-from miscompile.core.outcome import Crashed, Outcome
+from miscompile.core.examination import Examination
+from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.small import is_packed
 from miscompile.core.tensor import Tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
@@ -68,6 +70,9 @@ DIES = "DIES:"
 
 PATIENCE = 30
 """Seconds after which a script takes a step for a hang."""
+
+_MOST_BYTES = 1 << 20
+"""Bytes of a program and its inputs above which an unreduced finding gets no script."""
 
 _SPREAD = 10.0
 _TEXT_WIDTH = 110
@@ -143,6 +148,42 @@ def write_script(
         return ""
     skeleton = _template(template)
     return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
+
+
+def first_script(
+    case: Case,
+    evidence: Evidence,
+    outcome: Outcome | None,
+    culprits: Sequence[str],
+    versions: Mapping[str, str],
+    expected: Tensor | None = None,
+) -> str:
+    """Return the script of a finding that nobody has reduced, so that people can run it at once.
+
+    It is empty where none can be written: the program is too large for a text or has no lowering, or the right value
+    came from another target and is not at hand. Triage writes the final one.
+    """
+    reference = evidence.reference
+    crossed = reference is not None and reference.target != evidence.faulty.target
+    size = len(case.program.payload) + sum(value.array.nbytes for feed in case.feeds for value in feed)
+    if size > _MOST_BYTES or (crossed and expected is None):
+        return ""
+    try:
+        return write_script(case, evidence, outcome, culprits=culprits, versions=versions, expected=expected)
+    except MiscompileError:
+        return ""
+
+
+def expected_of(seen: Examination) -> Tensor | None:
+    """Return the right value of the bad output, where another target's run gave it."""
+    if not isinstance(seen.verdict, Violated):
+        return None
+    evidence, outcome = seen.verdict.evidence, seen.reference
+    if evidence.reference is None or evidence.reference.target == evidence.faulty.target:
+        return None
+    if not isinstance(outcome, Values) or "output" not in evidence.details:
+        return None
+    return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]
 
 
 def _test_name(evidence: Evidence, culprits: Sequence[str]) -> str:
@@ -278,6 +319,7 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
         "output": output,
         "declared": _declared(case.program.outputs[output]),
         "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
+        "element": int(evidence.details.get("element", 0)),
         "tolerance": literal(float(f"{tolerance.value:.6g}")),
         "reason": tolerance.reason,
     }
@@ -361,6 +403,7 @@ def _declared(port: Port) -> str:
 def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
     what = {
         "wrong": "wrong values",
+        "special": "wrong values on special operands",
         "missing": "an output is missing",
         "shape": "an output has the wrong shape",
         "dtype": "an output has the wrong type",

@@ -88,7 +88,10 @@ _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A bug as one examination shows it: kind, stage of the failure (`""` for wrong results), masked message."""
+    """A bug as one examination shows it: kind, stage of the failure, masked message.
+
+    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...).
+    """
 
     kind: FindingKind
     stage: str
@@ -135,7 +138,7 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
     target = evidence.faulty.target
     match outcome:
         case None | Values():
-            return Symptom(evidence.kind, "", "")
+            return Symptom(evidence.kind, str(evidence.details.get("special", "")), "")
         case Raised(stage, kind, message) | Defect(stage, kind, message):
             return Symptom(evidence.kind, stage, normalise(placeless(f"{kind}: {message}", target)))
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):

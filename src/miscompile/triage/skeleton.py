@@ -24,7 +24,7 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 
 _PARTS = """\
 {% set declares = reference is none and expected == "" and kind in ("shape", "dtype") %}
-{% set compares = kind in ("wrong", "missing", "shape", "dtype") and not declares %}
+{% set compares = kind in ("wrong", "missing", "shape", "dtype", "special") and not declares %}
 {% for line in setup %}
 {{ line }}
 {% endfor %}
@@ -123,7 +123,18 @@ def problem(want, got):
         f"  actual              {right[worst : worst + 4].tolist()}"
     )
 {% else %}
+{% if kind == "special" %}
+    left, right = want.flat[{{ element }}], got.flat[{{ element }}]
+    if left.dtype.kind not in "fV":
+        same = left == right
+    elif np.isfinite(left) and np.isfinite(right) and (left or right):
+        same = abs(float(left) - float(right)) <= 0.01 * max(abs(float(left)), abs(float(right)))
+    else:  # NaN has neither a sign nor a payload that counts; zeros and infinities have a sign
+        same = np.isnan(left) and np.isnan(right) or left == right and np.signbit(left) == np.signbit(right)
+    return None if same else f"element {{ element }} is {right} instead of {left}"
+{% else %}
     return None
+{% endif %}
 {% endif %}
 
 
@@ -274,6 +285,10 @@ def test_{{ test_name }}():
     dtype, shape = {{ declared }}
     assert np.asarray(actual).dtype == dtype
     assert all(want in (None, have) for want, have in zip(shape, np.shape(actual), strict=True))
+{% elif kind == "special" %}
+    got, want = np.ravel(actual)[{{ element }}], np.ravel(expected)[{{ element }}]
+    np.testing.assert_allclose(got, want, rtol=0.01)
+    assert np.isnan(want) or np.signbit(got) == np.signbit(want)
 {% elif kind == "wrong" %}
     # {{ reason }}
     np.testing.assert_allclose(actual, expected, rtol=0, atol={{ tolerance }})

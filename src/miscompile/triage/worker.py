@@ -1,9 +1,9 @@
 """A triage worker: a child process that reduces, attributes and confirms pending findings.
 
-Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one
-the identifier of a finding in OUT/findings. The worker writes the finding once, when it is done, and answers with one
-JSON line. It reads the index of OUT to see whether a finding is a duplicate. Slippages are written as pending
-findings before they are named in the answer.
+Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one the
+identifier of a finding in OUT/findings. The worker tells its phases as JSON lines with `phase`, writes the finding
+once, when it is done, and answers with one JSON line more. It reads the index of OUT to see whether a finding is a
+duplicate. Slippages are written as pending findings before they are named in the answer.
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from miscompile.base.errors import MiscompileError
@@ -20,7 +20,7 @@ from miscompile.core.pool import Pool
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.triage.attribution import stored_property
-from miscompile.triage.conclude import Concluded, triage
+from miscompile.triage.conclude import Concluded, PhaseListener, silent, triage
 from miscompile.triage.confirm import ScriptForks
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
@@ -47,7 +47,9 @@ def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[
     return lambda: time.monotonic() > until
 
 
-def serve(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
+def serve(
+    settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str, on_phase: PhaseListener = silent
+) -> dict[str, Any]:
     """Examine one finding and write its new state; return the answer with the CPU time that this took."""
 
     def spent() -> float:
@@ -56,15 +58,17 @@ def serve(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: 
         )  # a script's fresh process is a child
 
     begin = spent()
-    answer = _examined(settings, pool, forks, identifier)
+    answer = _examined(settings, pool, forks, identifier, on_phase)
     return {**answer, "cpu_us": round(1e6 * (spent() - begin))}
 
 
-def _examined(settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str) -> dict[str, Any]:
+def _examined(
+    settings: TriageSettings, pool: Pool, forks: ScriptForks, identifier: str, on_phase: PhaseListener
+) -> dict[str, Any]:
     try:
         stored = folder.load(settings.out, identifier)
         budget = Budget(expired=_deadline(stored, settings, pool))
-        done: Concluded = triage(stored, settings, pool, budget, TriagedFindings(settings.out), forks)
+        done: Concluded = triage(stored, settings, pool, budget, TriagedFindings(settings.out), forks, on_phase)
         slippages = [one for one in done.slippages if not folder.place(settings.out, one.finding.identifier).exists()]
         for one in (*slippages, done.stored):
             folder.save(settings.out, one)
@@ -81,10 +85,17 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with the answers
     settings = settings_from(sys.stdin.readline())
+
+    def say(message: Mapping[str, Any]) -> None:
+        out.write(json.dumps(message) + "\n")
+        out.flush()
+
+    def on_phase(phase: str, nodes: int, nodes_before: int) -> None:
+        say({"phase": phase, "nodes": nodes, "nodes_before": nodes_before})
+
     with settings.pool() as pool, ScriptForks() as forks:
         for line in sys.stdin:
-            out.write(json.dumps(serve(settings, pool, forks, line.strip())) + "\n")
-            out.flush()
+            say(serve(settings, pool, forks, line.strip(), on_phase))
     return 0
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from miscompile.base.errors import ExecutionError
+from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.cli.campaigns import terminated_as_interrupt
 from miscompile.cli.main import program
+from miscompile.cli.verbs.findings import bisected_sentence
 from miscompile.core.case import Case
-from miscompile.core.events import Found, Notice, Progress
+from miscompile.core.events import Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.ports import Listener
 from miscompile.core.tensor import tensor
@@ -49,6 +50,7 @@ def campaign(stored: Stored, *, then: Callable[[], None] = lambda: None) -> Call
             store.add_counters({"tests": 100, "invalid": 1, "unsupported": 4, "rounds": 2})
             store.note_session(number, 10.0)
             for event in (
+                Started(), Suspected(stored.finding.identifier, "onnxruntime:wrong:FuseAdd", 3),
                 Progress(10.0, {"tests": 100, "unsupported": 4}),
                 Found(stored.finding, True), Found(stored.finding, False),
                 Notice("lane 1 was started anew"), Progress(16.0, {"tests": 190}),
@@ -76,6 +78,7 @@ def test_a_finding_is_exit_code_1_with_table_summary_and_issue(tmp_path: Path, m
     assert "FuseAdd" in result.stdout
     for text in ("seed 5", "found wrong-1", "lane 1", "100 tests  10/s"):
         assert text in result.stderr
+    assert "suspect: wrong-1: onnxruntime:wrong:FuseAdd (3 nodes)" in result.stderr.split("found wrong-1")[0]
     data = json.loads((tmp_path / "summary.json").read_text())
     assert {key: data[key] for key in ("tests", "seconds", "tests_per_second", "invalid", "unsupported", "deaths")} == {
         "tests": 100, "seconds": 10.0, "tests_per_second": 10.0, "invalid": 1, "unsupported": 4, "deaths": 0,
@@ -273,16 +276,83 @@ def test_repro_without_a_script_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["reduce", "bisect"])
-def test_reduce_and_bisect_show_the_changed_finding(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def change(out: Path, identifier: str, *_: float) -> None:
-        assert (out, identifier) == (tmp_path, "wrong-1")
+def test_reduce_and_bisect_answer_in_a_sentence(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) -> Stored:
+        assert (out, identifier, seconds) == (tmp_path, "wrong-1", 120.0)
+        on_stage(WorkPhase("wrong-1: reducing (3 -> 2 nodes)"))
+        return a_stored()
 
-    monkeypatch.setattr(single, verb, change)
+    def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        del out, identifier, on_stage
+        return ("FuseAdd",), ("FuseAdd",)
+
+    monkeypatch.setattr(single, verb, {"reduce": reduce, "bisect": bisect}[verb])
     with Store.open(tmp_path) as store:
         store.add_pending(a_stored())
-    assert "FuseAdd" in call(verb, tmp_path, "wrong-1").stdout
+    said = {"reduce": "1 node, as before; guilty: FuseAdd; confirmed", "bisect": "guilty: FuseAdd, unchanged"}
+    assert call(verb, tmp_path, "wrong-1").stdout == f"wrong-1: {said[verb]}\n"
+    assert call(verb, tmp_path, "wrong", "-q").stderr == ""
     assert json.loads(call(verb, tmp_path, "wrong-1", "--json").stdout)["id"] == "wrong-1"
     assert folder.load(tmp_path, "wrong-1").issue
+
+
+def test_a_reduction_that_proves_a_duplicate_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single, "reduce", lambda *_: None)
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored())
+    assert "is the bug of another finding" in call("reduce", tmp_path, "wrong-1").stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (("A",), ("A",), "guilty: A, unchanged"),
+        (("A",), ("B", "C"), "guilty: B + C, before: A"),
+        ((), (), "no pass that can be switched off is to blame, unchanged"),
+    ],
+)
+def test_a_bisection_says_what_changed(before: tuple[str, ...], after: tuple[str, ...], says: str) -> None:
+    assert bisected_sentence(before, after) == says
+
+
+def test_quiet_leaves_the_findings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored()))
+    result = fuzz(tmp_path, "-q")
+    assert (result.exit_code, result.stderr) == (1, "")
+    head, row = result.stdout.splitlines()
+    assert head.startswith("finding")
+    assert row.startswith("wrong-1")
+
+
+def test_verbose_tells_sightings_of_known_bugs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored()))
+    assert "known wrong-1" not in fuzz(tmp_path / "usual").stderr
+    assert "known wrong-1" in fuzz(tmp_path / "verbose", "-v").stderr
+
+
+def test_quiet_and_verbose_exclude_each_other(tmp_path: Path) -> None:
+    result = fuzz(tmp_path, "-q", "-v")
+    assert result.exit_code == 2
+    assert "say one of -q and -v" in result.stderr
+
+
+def test_a_campaign_that_cannot_begin_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(options: Plan, listeners: Sequence[Listener]) -> None:
+        del options, listeners
+        raise UsageError("no such device")
+
+    monkeypatch.setattr(coordinator, "fuzz", refuse)
+    result = fuzz(tmp_path)
+    assert result.exit_code == 2
+    assert str(tmp_path) not in result.stderr
+
+
+def test_the_table_of_findings_has_a_legend_of_its_own_words(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("pending"))
+    said = call("findings", tmp_path).stdout
+    assert "pending: seen, but not examined yet" in said
+    assert "confirmed:" not in said
 
 
 @pytest.mark.parametrize("shows", [True, False])
@@ -304,7 +374,7 @@ def test_targets_and_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "off" in rows["onnxruntime"]["levels"]
     assert "onnxruntime" in call("targets").stdout
     monkeypatch.setattr(
-        single, "matrix", lambda _: {"Add": {"float32": True, "bfloat16": False}, "Not": {"bool": True}}
+        single, "matrix", lambda *_: {"Add": {"float32": True, "bfloat16": False}, "Not": {"bool": True}}
     )
     assert json.loads(call("targets", "--matrix", "onnxruntime", "--json").stdout)["Add"]["bfloat16"] is False
     assert "Not" in call("targets", "--matrix", "onnxruntime").stdout

@@ -70,7 +70,7 @@ def test_a_finding_that_the_baseline_lacks_fails_the_run(call: Call, monkeypatch
     fake(monkeypatch, a_stored("confirmed"))
     result = call("--junit", "reports/j.xml", "--sarif", "s.sarif")
     assert result.exit_code == 1, result.output
-    assert "1 new findings, 0 known" in result.stdout
+    assert "1 new finding, 0 known" in result.stdout
     assert "::error" not in result.stdout
     assert '<failure type="wrong"' in Path("reports/j.xml").read_text()
     assert json.loads(Path("s.sarif").read_text())["version"] == "2.1.0"

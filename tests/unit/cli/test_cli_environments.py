@@ -15,6 +15,7 @@ from miscompile.core.events import ProgressListener
 from miscompile.engine import single
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
+from miscompile.findings.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +99,12 @@ FOUND: dict[str, Any] = {
 
 def test_bisection_of_releases_is_said_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "one_record", lambda *_: None)
-    monkeypatch.setattr(single, "releases", lambda *_: SimpleNamespace(as_json=lambda: FOUND))
+    history = SimpleNamespace(as_json=lambda: FOUND)
+    monkeypatch.setattr(single, "releases", lambda _out, chosen, *_: [(name, history) for name in chosen])
+    written: list[str] = []
+    monkeypatch.setattr(findings, "write_issue_of_cluster", lambda _, name: written.append(name))
+    with Store.open(tmp_path):
+        pass
     said = call("bisect", tmp_path, "wrong-1", "--releases")
     assert said.exit_code == 0
     assert said.stdout.splitlines() == [
@@ -109,10 +115,25 @@ def test_bisection_of_releases_is_said_and_printed(tmp_path: Path, monkeypatch: 
     ]
     printed = call("bisect", tmp_path, "wrong-1", "--releases", "--json")
     assert json.loads(printed.stdout) == {"id": "wrong-1", **FOUND}
+    assert written == ["wrong-1"] * 2, "the issue text says which releases were tried"
+
+
+def test_all_causes_of_a_store_are_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "one_of_each_cause", lambda _: ["wrong-1", "wrong-2"])
+    answers = [("wrong-1", SimpleNamespace(as_json=lambda: FOUND)), ("wrong-2", "the bug does not show")]
+    monkeypatch.setattr(single, "releases", lambda *_: answers)
+    monkeypatch.setattr(findings, "write_issue_of_cluster", lambda *_: "")
+    with Store.open(tmp_path):
+        pass
+    said = call("bisect", tmp_path, "--releases")
+    assert said.exit_code == 1, "one has no answer"
+    assert "wrong-1 first shows in x 1.4.0" in said.stdout
+    assert "wrong-2: the bug does not show" in said.stderr
+    assert call("bisect", tmp_path).exit_code == 2, "the search for passes needs a finding"
 
 
 def test_the_ends_of_the_history_are_told_apart() -> None:
     nothing = {**FOUND, "last_good": None}
-    assert "no older release can run its script" in findings.verdict("wrong-1", nothing)
+    assert "no older release gives an answer" in findings.verdict("wrong-1", nothing)
     oldest = {**nothing, "first_bad": "1.0.0"}
     assert "that is the oldest release" in findings.verdict("wrong-1", oldest)

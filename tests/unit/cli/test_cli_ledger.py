@@ -115,7 +115,7 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(book: Path, words: tupl
 
 def test_a_team_shares_a_file(book: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "bugs.toml", tmp_path / "theirs" / "other.db"
-    assert call("bugs", "export", file, "--ledger", book).stdout == f"2 bugs are in {file}\n"
+    assert call("bugs", "export", file, "--ledger", book).stdout == f"2 bugs in {file}\n"
     result = call("bugs", "import", file, "--ledger", other)
     assert result.stdout == f"2 bugs in {file}: 2 new, 0 changed, in {other}\n"
     assert listed(other) == listed(book)

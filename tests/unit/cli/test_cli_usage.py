@@ -12,6 +12,8 @@ from miscompile import __version__
 from miscompile.base.errors import ExecutionError
 from miscompile.cli.exit_codes import UNTESTED
 from miscompile.cli.main import VERBS, program
+from miscompile.core.events import Started
+from miscompile.core.ports import Listener
 from miscompile.engine import coordinator, single
 from miscompile.engine.plan import Plan
 from miscompile.environments import resolve
@@ -126,7 +128,7 @@ WRONG = {
     "findings of nothing": (["findings"], "Missing argument 'OUT'"),
     "findings of no folder": (["findings", "nowhere"], "does not exist"),
     "reduce without id": (["reduce", "."], "Missing argument 'ID'"),
-    "bisect without id": (["bisect", "."], "Missing argument 'ID'"),
+    "bisect without id": (["bisect", "."], "only --releases goes without ID"),
     "repro without id": (["repro", "."], "Missing argument 'ID'"),
     "replay without id": (["replay", "."], "Missing argument 'ID'"),
     "reduce without end": (["reduce", ".", "wrong-1", "--time", "x"], "is no duration"),
@@ -314,7 +316,13 @@ def test_a_new_seed_is_drawn_and_printed(tmp_path: Path, monkeypatch: pytest.Mon
     first = options_of(monkeypatch, "fuzz", "onnxruntime", "--out", tmp_path / "1")
     second = options_of(monkeypatch, "fuzz", "onnxruntime", "--out", tmp_path / "2")
     assert first.seed != second.seed
-    monkeypatch.setattr(coordinator, "fuzz", lambda options, _: Store.open(options.out).close())
+
+    def begin(options: Plan, listeners: Sequence[Listener]) -> None:
+        Store.open(options.out).close()
+        for listener in listeners:
+            listener.on(Started())
+
+    monkeypatch.setattr(coordinator, "fuzz", begin)
     result = call("fuzz", "onnxruntime", "--out", tmp_path / "3", "--seed", "12")
     assert "seed 12" in result.stderr
 

@@ -34,7 +34,7 @@ def test_rules_are_listed_with_certificates_and_counts(capsys: pytest.CaptureFix
 
 def test_without_trials_nothing_is_certified(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rules", "Add-commutes", "--trials", "0", "--graphs", "0") == 0
-    assert "1 rules, 1 groups, 0 certified, 0 applied" in capsys.readouterr().out
+    assert "1 rule, 1 group, 0 certified, 0 applied" in capsys.readouterr().out
 
 
 def test_the_counterexample_of_an_unsound_rule_stands_on_one_line(

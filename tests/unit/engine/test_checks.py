@@ -52,7 +52,11 @@ def test_a_target_without_an_unoptimised_build_is_not_compared_with_itself() -> 
 @pytest.mark.parametrize(
     ("names", "device", "word"),
     [
-        (("nothing",), "cpu", "no check 'nothing'; there are: .* sequences, dynamic, disruptive, device, and all"),
+        (
+            ("nothing",),
+            "cpu",
+            "no check 'nothing'; there are: .* sequences, dynamic, .* state, special, device, and all",
+        ),
         (("sequences",), "cpu", "does not let us order"),
         (("device",), "cpu", "say which device"),
         ((), "abacus", "has no build for the device 'abacus'"),
@@ -73,14 +77,14 @@ def test_checks_bring_their_producers() -> None:
     assert producers_for(("disruptive",)) == ("disruptive{share=0.15}",)
     assert len(producers_for(("levels", "dynamic", "disruptive"))) == 5
     names = [name for name, _ in Plan("onnxruntime", checks=("all",)).producer_specs()]
-    assert names == ["strict", "sweep", "oatest", "dynamic", "disruptive"]
+    assert names == ["strict", "sweep", "oatest", "dynamic", "disruptive", "special"]
 
 
 def test_special_cases_get_their_oracles() -> None:
     oracle = make_oracle(Plan("onnxruntime", checks=("all",)), {"onnxruntime": frozenset({"GeluFusionL1"})})
     assert isinstance(oracle, PerCaseOracle)
     assert isinstance(oracle.usual, Optimisation)
-    assert set(oracle.special) == {"dynamic", "disruptive"}
+    assert set(oracle.special) == {"dynamic", "disruptive", "special", "state"}
     assert oracle.usual.families == (EQUIVALENCE, RESIST, relations_of(ORT), functions_of(ORT))
     assert oracle.usual.disabled == {"GeluFusionL1"}
 
@@ -101,5 +105,5 @@ def test_what_an_adapter_makes_itself_is_a_relation_unless_it_makes_functions() 
     assert relations_of(TOY) == relations_of(TVM) == EXACT
     assert relations_of(ORT) == (
         *EXACT,
-        *((parse_spec(text),) for text in ("reload", "reload{format=ort}", "external")),
+        *((parse_spec(text),) for text in ("reload", "reload{format=ort}", "external", "concurrent", "bound")),
     )

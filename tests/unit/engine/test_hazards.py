@@ -10,7 +10,16 @@ from miscompile.base.specs import parse_spec
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, Rejected, TimedOut
 from miscompile.core.run import Build, Run
-from miscompile.engine.hazards import DEATH_COST, HANG_COST, LEAST_SHARE, Hazards, class_of
+from miscompile.engine.hazards import (
+    DEATH_COST,
+    HANG_COST,
+    KNOWN_COST,
+    LEAST_PART,
+    LEAST_SHARE,
+    CaseClass,
+    Hazards,
+    class_of,
+)
 
 CALM, WILD = ("strict", "", ()), ("strict", "", ("resist",))
 FINE, DEAD, HUNG = Rejected("compile", "no"), Crashed("run", 11), TimedOut("run", 30.0)
@@ -18,7 +27,7 @@ FINE, DEAD, HUNG = Rejected("compile", "no"), Crashed("run", 11), TimedOut("run"
 
 def played(rate: float, outcome: Outcome, tests: int = 3000, seed: int = 1) -> tuple[int, int, float]:
     """Draw the two classes in turns, the wild one dying at `rate`; return the tests of both and the cost."""
-    hazards, rng = Hazards(), random.Random(seed)
+    hazards, rng = Hazards[CaseClass](), random.Random(seed)
     for number in range(2 * tests):
         kind = WILD if number % 2 else CALM
         if rng.random() < hazards.share(kind):
@@ -43,18 +52,19 @@ def test_a_rare_death_changes_nothing() -> None:
     assert played(0.01, DEAD)[:2] == (3000, 3000)
 
 
-def test_a_bug_that_only_a_transform_brings_costs_its_class() -> None:
-    hazards = Hazards()
-    for kind, passes in ((WILD, ("FuseReluClip",)), (CALM, ())):
-        hazards.charge_bug(kind, passes, 1000.0)
-        assert hazards.share(kind) == 1.0
-    hazards.charge_bug(WILD, (), 1000.0)
-    assert hazards.share(WILD) < 0.1
+def test_a_target_that_fails_often_takes_part_now_and_then() -> None:
+    risks = Hazards[str](LEAST_PART)
+    for _ in range(1000):
+        risks.count("poor", [FINE])
+        risks.count("good", [FINE])
+        risks.charge("poor", KNOWN_COST)
+    assert risks.share("good") == 1.0
+    assert risks.share("poor") == LEAST_PART
 
 
 @given(st.lists(st.sampled_from([FINE, DEAD, HUNG]), max_size=200))
 def test_the_share_is_never_zero_and_falls_with_the_cost(outcomes: list[Outcome]) -> None:
-    hazards = Hazards()
+    hazards = Hazards[CaseClass]()
     for outcome in outcomes:
         before = hazards.share(WILD)
         hazards.count(WILD, [outcome])

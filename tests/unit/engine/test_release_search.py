@@ -121,8 +121,10 @@ def test_an_error_must_be_the_same_error(tmp_path: Path) -> None:
     refusal = "BUG: level full raises NotImplemented: Could not find an implementation for Relu(14) node with name ''"
     assert asks.judge("1.9", result("shows", first)).answer == "shows"
     assert asks.judge("1.8", result("shows", again)).answer == "shows"
-    assert "another error" in asks.judge("1.7", result("shows", other)).reason
+    assert asks.judge("1.7", result("shows", other)).answer == "other"
     assert "refuses the program" in asks.judge("1.6", result("shows", refusal)).reason
+    refused = judge("exception", tmp_path)
+    assert refused.judge("1.9", result("shows", refusal)).answer == "shows", "another build takes the program there"
 
 
 def test_an_old_release_gets_an_old_ir_version_and_a_failed_installation_is_skipped(
@@ -149,3 +151,14 @@ def test_an_old_release_gets_an_old_ir_version_and_a_failed_installation_is_skip
     assert [asks.ask(one).answer for one in ("1.17.3", "1.31.1", "1.16.0")] == ["shows", "shows", "skipped"]
     assert seen == {"onnxruntime==1.17.3": "ir_version=9", "onnxruntime==1.31.1": "ir_version=10"}
     assert cache.environments() == []
+
+
+SCRIPT = 'model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=13)\n'
+
+
+def test_an_old_release_gets_an_opset_that_shows_the_bug() -> None:
+    assert module.opset_of(SCRIPT) == 26
+    old = module.readable_script(SCRIPT, "onnxruntime==1.18.0", (26, 25, 17))
+    assert 'make_opsetid("", 17)], ir_version=10' in old
+    assert module.readable_script(SCRIPT, "onnxruntime==1.32.0", (26, 25, 17)) == SCRIPT
+    assert module.opset_of(module.readable_script(SCRIPT, "onnxruntime==1.18.0")) == 26, "no other is known to show it"

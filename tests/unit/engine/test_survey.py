@@ -119,7 +119,7 @@ def test_tables_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "1 pass, 1 wrong" in shown
     assert "float32 1/2" in shown
-    assert "1 cases differ" in shown
+    assert "1 difference" in shown
 
 
 @pytest.mark.slow  # builds every node case of onnx

@@ -56,6 +56,11 @@ def test_a_recipe_names_the_targets_of_a_case() -> None:
     assert [run.target for run in Differential((A, B)).plan(item, random.Random(0))] == [B]
 
 
+def test_a_recipe_names_the_targets_that_leave_out_a_test() -> None:
+    item = replace(case(), recipe={"targets": [A, B], "absent": [A]})
+    assert [run.target for run in Differential((A, B)).plan(item, random.Random(0))] == [B]
+
+
 def test_quarantined_passes_stay_off_where_they_belong() -> None:
     runs = Differential((A, B), disabled={B: frozenset("X")}).plan(case(), random.Random(0))
     assert [run.build.disabled for run in runs] == [frozenset(), frozenset("X")]

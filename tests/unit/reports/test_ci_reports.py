@@ -91,7 +91,7 @@ def test_annotations_escape_what_ends_a_command() -> None:
         "::error file=out dir/findings/wrong-1/repro.py,title=wrong result%3A FuseAdd"
         "::output 'y' differs,%0A100%25 of it%0Aout dir/findings/wrong-1"
     )
-    assert notice == "::notice title=miscompile onnxruntime::90 of 100 tests judged, 1 new findings, 1 known"
+    assert notice == "::notice title=miscompile onnxruntime::90 of 100 tests judged, 1 new finding, 1 known"
 
 
 def test_annotations_of_nothing_tested_are_an_error() -> None:

@@ -15,13 +15,15 @@ from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops
+from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops, SameBranch
 from miscompile.triage.reduce.capture import ReferenceCapture
 from miscompile.triage.reduce.cost import cost_of
 from miscompile.triage.reduce.defined import Guard
 from miscompile.triage.reduce.draft import Draft, inexact, put_together, tidy
 from miscompile.triage.reduce.flattening import flattened, is_block
 from miscompile.triage.reduce.reduction import Reduction
+from miscompile.triage.reduce.shapes import SmallerSizes
+from miscompile.triage.reduce.values import PlainerValues
 
 COUNT, TRUTH, F32 = TensorType("int64", ()), TensorType("bool", ()), TensorType("float32", (2,))
 X = tensor(np.array([1.0, 2.0], np.float32))
@@ -198,6 +200,35 @@ def test_a_branch_within_a_body_takes_the_place_of_its_if() -> None:
         (True, False),
         (False, True),
     ]
+
+
+def test_both_branches_become_alike() -> None:
+    found = [list(every_op(each)) for each in smaller(looping(), SameBranch())]
+    assert any("Relu" not in ops for ops in found)
+    assert any(ops.count("Relu") == 2 for ops in found)
+
+
+def test_constants_of_bodies_are_leaves() -> None:
+    kind = TensorType("float32", (2, 3))
+    held = {"w": tensor(np.full((2, 3), 0.7, np.float32))}
+    then, other = (graph({}, {name: kind}, [node(op, inputs, name)], constants) for name, op, inputs, constants in (
+        ("t", "Add", "a w", held), ("e", "Neg", "a", None)
+    ))  # fmt: skip
+    whole = draft([node("If", "c", "y", then_branch=then, else_branch=other)], {"y": kind},
+                  {"a": tensor(np.ones((2, 3), np.float32)), "c": truth(True)})  # fmt: skip
+    weights = [
+        each.graph.nodes[0].attributes["then_branch"].value.initializers["w"].array.tolist()
+        for each in [*smaller(whole, PlainerValues()), *smaller(whole, SmallerSizes())]
+    ]
+    assert [[0.0] * 3] * 2 in weights
+    assert any(np.shape(one) == (1, 3) for one in weights), "with the size of the operand outside"
+
+
+def test_the_counter_of_a_loop_keeps_its_type() -> None:
+    drafts = PlainerValues().edits(looping())
+    loops = [one for each in drafts for one in each.graph.nodes if one.op == "Loop"]
+    assert loops
+    assert all(info.type is not None for one in loops for info in one.attributes["body"].value.inputs[:2])
 
 
 def test_results_and_carried_values_go_one_at_a_time() -> None:

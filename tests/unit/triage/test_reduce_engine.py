@@ -104,6 +104,29 @@ def test_missing_outputs_are_reduced() -> None:
     assert found.evidence.kind == "missing"
 
 
+def test_right_values_stay_finite() -> None:
+    compiler = VirtualCompiler([wrong_if_fused("Div", "Mul", "Pass07")])
+    nodes = (Node("Div", ("x", "w"), ("d",)), Node("Mul", ("d", "b"), ("y",)))
+    kind = TensorType("float32", (2,))
+    graph = Graph("g", tuple(ValueInfo(name, kind) for name in "xwb"), (ValueInfo("y", kind),), nodes)
+    feed = {name: np.array([1.5, 2.5], np.float32) for name in "xwb"}
+    found = reduce(case_of(Model(graph, {"": 18}), feed), compiler)
+    constants = read(found.case.program.payload).graph.initializers
+    assert operators(found.case) == ["Div", "Mul"]
+    values = [value.array for value in (*constants.values(), *(one for row in found.case.feeds for one in row))]
+    assert any((value != 0).all() for value in values), "nobody divides by zero"
+
+
+def test_an_output_without_an_inferred_rank_gets_that_of_its_values() -> None:
+    compiler = VirtualCompiler([crash_if("Softmax", 11)])
+    kind = TensorType("float32", (3, 4))
+    nodes = (Node("Reshape", ("x", "s"), ("r",)), Node("Softmax", ("r",), ("p",)), Node("Neg", ("p",), ("y",)))
+    inputs = (ValueInfo("x", kind), ValueInfo("s", TensorType("int64", ("n",))))
+    model = Model(Graph("g", inputs, (ValueInfo("y", kind),), nodes), {"": 18})
+    feed: dict[str, np.ndarray] = {"x": np.ones((3, 4), np.float32), "s": np.array([3, 4], np.int64)}
+    assert operators(reduce(case_of(model, feed), compiler).case) == ["Softmax"]
+
+
 def test_an_attribute_that_matters_stays() -> None:
     def bug(model: Model, build: Build) -> Raised | None:
         axes = [node.attributes["axis"].value for node in model.graph.nodes if "axis" in node.attributes]

@@ -8,17 +8,18 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
 from miscompile.base.versions import is_version
+from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_options, ledger_place
 from miscompile.cli.options import json_option
 from miscompile.cli.screens import VerbSet
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import STATES, BugState, LedgerEntry, utc_now
 from miscompile.findings.ledger_file import read_ledger, write_ledger
+from miscompile.reports.tables import PlainTable, plain_table
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -157,7 +158,7 @@ def export(file: Path, ledger: Path | None, out: Path | None) -> int:
     with _opened(ledger, out) as book:
         entries = book.entries()
     write_ledger(file, entries)
-    click.echo(f"{len(entries)} bugs are in {file}")
+    click.echo(f"{counted(len(entries), 'bug')} in {file}")
     return 0
 
 
@@ -172,7 +173,7 @@ def import_bugs(file: Path, ledger: Path | None, out: Path | None) -> int:
     entries = read_ledger(file)
     with Ledger.open(ledger_place(ledger, out)) as book:
         new, changed = book.merge(entries)
-        click.echo(f"{len(entries)} bugs in {file}: {new} new, {changed} changed, in {book.path}")
+        click.echo(f"{counted(len(entries), 'bug')} in {file}: {new} new, {changed} changed, in {book.path}")
     return 0
 
 
@@ -209,13 +210,8 @@ def _state(entry: LedgerEntry) -> str:
     return f"{entry.state} {told}".strip() + again
 
 
-def _table(entries: list[LedgerEntry]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("state", no_wrap=True)
-    table.add_column("finding", no_wrap=True)
-    table.add_column("signature, link", overflow="fold", ratio=1)
-    table.add_column("releases", no_wrap=True)
-    table.add_column("seen", justify="right", no_wrap=True)
+def _table(entries: list[LedgerEntry]) -> PlainTable:
+    table = plain_table("state", "finding", "signature, link", "releases", numbers=("seen",))
     for entry in entries:
         ends = dict.fromkeys(filter(None, (entry.first_release, entry.last_release)))
         table.add_row(

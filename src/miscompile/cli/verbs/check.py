@@ -105,11 +105,10 @@ def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: An
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
-    if not as_json:
-        click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     from miscompile.engine.coordinator import fuzz
 
-    return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
+    head = f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}"
+    return conduct(options, lambda listeners: fuzz(options, listeners), head, as_json=as_json)
 
 
 def _file_of(model: str) -> Path:
@@ -157,10 +156,10 @@ def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
     names = [name for name in target_names() if _is_here(name)]
     whole = _planned(path, (names[0],), dict(given))
     check_out(whole.out, resume=False)
-    tell = progress(quiet=as_json)
+    on_progress = progress(as_json=as_json)
     results = []
     for name in names:
-        tell(f"checking {path.name} on {name}")
+        on_progress(f"checking {path.name} on {name}")
         results.append(_on_one(replace(_planned(path, (name,), dict(given)), seed=whole.seed, out=whole.out / name)))
     data = {"model": str(path), "targets": {one.target: _result_json(one) for one in results}}
     (whole.out / "check.json").write_text(json.dumps(data, indent=1), "utf-8")

@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 from miscompile.base.errors import StoreError, UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, validate
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.options import check_out, default_out, ready
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.engine.checks import CHECKS
 from miscompile.engine.plan import Plan
 from miscompile.findings.folder import place, writing
@@ -114,6 +116,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="A single run that takes longer is a hang.",
 )
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own when it is not here.")
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 def command(
     targets: tuple[str, ...], baseline: Path | None, update: bool, shard: str, junit: Path | None, sarif: Path | None,
@@ -139,9 +142,8 @@ def command(
     entries = ci.baseline_entries(baseline, may_be_absent=update)
     plan = _plan(targets, given, install=install)
     github = bool(os.environ.get("GITHUB_ACTIONS")) if github is None else github
-    if not as_json:
-        click.echo(f"testing {plan.title}, seed {plan.seed}, shard {part}, findings go to {plan.out}", err=True)
-    code = conduct(plan, partial(ci.run, plan, part, entries), as_json=as_json)
+    head = f"testing {plan.title}, seed {plan.seed}, shard {part}, findings go to {plan.out}"
+    code = conduct(plan, partial(ci.run, plan, part, entries), head, as_json=as_json)
     result = _result(plan, str(part), entries, str(baseline or ""))
     for path, text in ((junit, junit_text(result)), (sarif, json.dumps(sarif_log(result), indent=2) + "\n")):
         if path is not None:
@@ -155,9 +157,9 @@ def command(
     if update and baseline is not None:
         with Store.open(plan.out, create=False) as store:
             added = ci.update_baseline(baseline, entries, store, plan.ledger_file)
-        click.echo(f"{added} bugs are new or changed in {baseline}", err=True)
+        tell(f"{counted(added, 'bug')} new or changed in {baseline}", as_json=as_json)
         if added:
-            click.echo("run it again until none is: look-alikes of known bugs are examined more closely", err=True)
+            tell("run it again until none is: look-alikes of known bugs are examined more closely", as_json=as_json)
         return NOTHING
     return FINDINGS if result.new else NOTHING if code == FINDINGS else code
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 from rich.console import Console
-from rich.table import Table
 
+from miscompile.base.wording import counted
 from miscompile.cli.options import json_option, progress
 from miscompile.cli.screens import VerbSet
+from miscompile.cli.verbosity import verbosity_options
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.entry import CorpusModel
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 
 _SHOWN = 4
 
@@ -41,6 +42,7 @@ def command() -> None:
     metavar="SECONDS",
     help="How long a model may run to observe its values.",
 )
+@verbosity_options
 @json_option
 def add(names: tuple[str, ...], model_seconds: float, as_json: bool) -> int:
     """Add the models that each NAME stands for, and cut them into slices.
@@ -50,7 +52,7 @@ def add(names: tuple[str, ...], model_seconds: float, as_json: bool) -> int:
     """
     from miscompile.harvest.models.add import add as add_models
 
-    _show(add_models(names, progress(quiet=as_json), model_seconds), as_json=as_json)
+    _show(add_models(names, progress(as_json=as_json), model_seconds), as_json=as_json)
     return 0
 
 
@@ -75,12 +77,12 @@ def _show(models: Sequence[CorpusModel], *, as_json: bool) -> None:
     Console().print(_table(models))
     operators = Counter(op for one in models for op in one.operators)
     click.echo(
-        f"{len(models)} models with {len(operators)} operators, {sum(one.slices for one in models)} slices,"
-        f" in {cache.corpus_folder()}"
+        f"{counted(len(models), 'model')} with {counted(len(operators), 'operator')},"
+        f" {counted(sum(one.slices for one in models), 'slice')}, in {cache.corpus_folder()}"
     )
 
 
-def _table(models: Sequence[CorpusModel]) -> Table:
+def _table(models: Sequence[CorpusModel]) -> PlainTable:
     shown = plain_table("model", "from", "operators", "not used", numbers=("opset", "nodes", "slices", "check"))
     for one in models:
         first = [f"{op} {count}" for op, count in list(one.operators.items())[:_SHOWN]]

@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.options import progress
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
@@ -50,6 +52,7 @@ _SHOWN = 8
     help="Take the operator instances in FILE. [default: those of onnx's own tests]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Write a ranked suite of single-operator models with inputs and expected outputs.
@@ -66,12 +69,13 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
         raise UsageError(f"{target} takes no ONNX models; name another target with --for")
     from miscompile.migration.exporting import Choice, export
 
-    report = export(Choice(target=target, **given), folder, progress(quiet=as_json))
+    report = export(Choice(target=target, **given), folder, progress(as_json=as_json))
     if as_json:
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))
         return 0
-    click.echo(f"{len(report.written):,} tests are in {folder}; `pytest` there runs them")
+    written = counted(len(report.written), "test")
+    click.echo(f"{written} in {folder}; `pytest` there runs {'it' if len(report.written) == 1 else 'them'}")
     for reason, count in report.left_out.most_common(_SHOWN):
         click.echo(f"  {count:,} left out: {reason}")
     return 0

@@ -1,25 +1,26 @@
 """The verbs on a stored campaign: `findings`, `report`, and on one finding `reduce`, `bisect`, `repro`, `replay`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, tell, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, stages, whole_identifier
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
 from miscompile.findings.store import Record, Store, record_of
 from miscompile.reports.registry import REPORTS
-from miscompile.reports.summary import findings_table, record_json, summarise
-from miscompile.reports.writer import write_issue
-from miscompile.triage.clusters import clusters_of
+from miscompile.reports.summary import record_json, summarise
+from miscompile.reports.writer import write_issue_of_cluster
+from miscompile.triage.clusters import one_of_each_cause
 
 
 def one_record(out: Path, identifier: str) -> Record:
@@ -30,19 +31,21 @@ def one_record(out: Path, identifier: str) -> Record:
     return rows.get(identifier) or record_of(stored)
 
 
-def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
-    """Write a changed finding's issue anew and print its row."""
-    write_issue(out, identifier)
-    record = one_record(out, identifier)
+def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> None:
+    """Write a changed finding's issue anew, and print a sentence about the change, or its row as JSON."""
+    write_issue_of_cluster(out, identifier)
     if as_json:
-        click.echo(json.dumps(record_json(record), indent=2))
-    else:
-        Console().print(findings_table([record]))
+        click.echo(json.dumps(record_json(one_record(out, identifier)), indent=2))
+        return
+    click.echo(sentence)
+    if verbosity() == Verbosity.VERBOSE:
+        click.echo(f"The issue text and the script are in {place(out, identifier)}")
 
 
 @click.command("findings", cls=Verb)
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table or text.")
 def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     """List the findings in OUT, or print the issue text of finding ID.
@@ -60,13 +63,14 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
             summary, damaged = summarise(store), store.damaged
         show(summary, out, as_json=as_json)
         for problem in damaged:
-            tell(f"miscompile: warning: {problem}")
+            warn(problem)
         return code_of(summary)
     record = one_record(out, identifier)
-    with Store.open(out, create=False) as store:
-        clusters = clusters_of(store)
-    cluster = next((one.identifiers for one in clusters if identifier in one.identifiers), ())
-    text = write_issue(out, identifier, [other for other in cluster if other != identifier])
+    if record.status == "pending" and not as_json:
+        tell(
+            f"{identifier} is pending: it was not repeated or reduced yet; `miscompile reduce {out} {identifier}` does"
+        )
+    text = write_issue_of_cluster(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
 
@@ -126,7 +130,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
         raise UsageError("--out needs at least one campaign's folder before it")
     written, problems = write_site(outs, folder, support)
     for problem in problems:
-        tell(f"miscompile: warning: {problem}")
+        warn(problem)
     click.echo(json.dumps({SITE.name: [str(path) for path in written]}, indent=2) if as_json else str(written[0]))
     return 0
 
@@ -136,6 +140,7 @@ def _site(words: tuple[str, ...], folder: Path, support: tuple[Path, ...], *, as
 @id_argument
 @click.option("--time", "seconds", default="2m", show_default=True, metavar="TIME", callback=values.duration,
               help="Stop after 90, 5m, 2h, ...")  # fmt: skip
+@verbosity_options
 @json_option
 def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     """Reduce finding ID in OUT further: fewer nodes, smaller shapes, plainer attributes and values.
@@ -146,45 +151,99 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
 
     The finding's folder then holds the smaller model; the first one stays as original.onnx.
     """
-    one_record(out, identifier)
+    before = one_record(out, identifier)
     from miscompile.engine import single
 
-    single.reduce(out, identifier, seconds)
-    show_record(out, identifier, as_json=as_json)
+    with stages(as_json=as_json) as on_stage:
+        stored = single.reduce(out, identifier, seconds, on_stage)
+    if stored is None:
+        told = f"{identifier} is the bug of another finding, which now counts it"
+        click.echo(json.dumps({"id": identifier, "status": "duplicate"}) if as_json else told)
+        return 0
+    show_record(out, identifier, f"{identifier}: {reduced_sentence(before, record_of(stored))}", as_json=as_json)
     return 0
 
 
-@click.command("bisect", cls=Verb)
+def reduced_sentence(before: Record, after: Record) -> str:
+    """Say what became of a finding that was reduced: its size, its culprits, its status."""
+    size = f"{before.nodes} -> {counted(after.nodes, 'node')}" if before.nodes else counted(after.nodes, "node")
+    if before.nodes == after.nodes:
+        size = f"{counted(after.nodes, 'node')}, as before"
+    guilty = f"guilty: {' + '.join(after.culprits)}" if after.culprits else ""
+    return "; ".join(filter(None, (size, guilty, after.status)))
+
+
+def bisected_sentence(before: Sequence[str], after: Sequence[str]) -> str:
+    """Say which passes are to blame, and what was blamed before."""
+    guilty = f"guilty: {' + '.join(after)}" if after else "no pass that can be switched off is to blame"
+    told = f"before: {' + '.join(before) or 'none'}"
+    return f"{guilty}, {'unchanged' if set(before) == set(after) else told}"
+
+
+@click.command("bisect", cls=Verb, usual=("--releases", "--keep", "--json"))
 @out_argument
-@id_argument
+@click.argument("identifier", metavar="[ID]", required=False, callback=whole_identifier)
 @click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
 @click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
+@verbosity_options
 @json_option
-def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
+def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_json: bool) -> int:
     """Find the smallest set of passes that must be on for finding ID in OUT to show.
 
     With --releases, find the first release that shows it: the finding's script runs in environments with older
-    releases, which are made one after the other (each some hundred megabytes) and removed again. The search assumes
-    that every release from the first bad one to the one of the finding shows it. Releases that cannot be
-    installed or cannot run the script are skipped.
+    releases, which are made (each some hundred megabytes) and removed again. The search assumes that every release
+    from the first bad one to the one of the finding shows it. Releases that cannot be installed or cannot run the
+    script are skipped. Without ID, the smallest confirmed finding of each cause is searched for, and the environments
+    are removed at the end. The issue text then says which releases were tried.
 
     \b
     Examples:
       miscompile bisect miscompile-out wrong-0a1b2c3d4e
-      miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
+      miscompile bisect miscompile-out --releases
+
+    \f
+    Exit code 1 when a search of releases gives no answer.
     """
     if keep and not releases:
         raise UsageError("--keep goes with --releases")
-    one_record(out, identifier)
+    if not releases and identifier is None:
+        raise UsageError("name a finding; only --releases goes without ID")
+    if identifier is not None:
+        one_record(out, identifier)
     from miscompile.engine import single
 
     if not releases:
-        single.bisect(out, identifier)
-        show_record(out, identifier, as_json=as_json)
+        assert identifier is not None
+        with stages(as_json=as_json) as on_stage:
+            guilty = single.bisect(out, identifier, on_stage)
+        show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
-    found = single.releases(out, identifier, keep, tell).as_json()
-    click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
-    return 0
+    return _releases(out, identifier, keep, as_json=as_json)
+
+
+def _releases(out: Path, identifier: str | None, keep: bool, *, as_json: bool) -> int:
+    """Search the releases for one finding, or for one of each cause; return the exit code."""
+    from miscompile.engine import single
+
+    with Store.open(out, create=False) as store:
+        chosen = [identifier] if identifier is not None else one_of_each_cause(store)
+    told, unanswered = [], 0
+    for name, found in single.releases(out, chosen, keep, tell):
+        if isinstance(found, str):
+            unanswered += 1
+            tell(f"miscompile: warning: {name}: {found}")
+            continue
+        write_issue_of_cluster(out, name)
+        history = found.as_json()
+        told.append({"id": name, **history})
+        if not as_json:
+            click.echo(verdict(name, history))
+    if as_json:
+        click.echo(json.dumps(told[0] if identifier is not None and told else told, indent=2))
+    return int(unanswered > 0)
+
+
+_SAID = {"shows": "shows it", "absent": "does not show it", "other": "raises another error", "skipped": "cannot say"}
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
@@ -192,8 +251,11 @@ def verdict(identifier: str, found: Mapping[str, Any]) -> str:
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:
-        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        answer = _SAID[newest["answer"]]
         lines.append(f"the newest release, {newest['release']}, {answer}")
+    others = [one["release"] for one in found["tried"] if one["answer"] == "other"]
+    if others:
+        lines.append(f"another error: {', '.join(others)}")
     if found["skipped"]:
         lines.append(f"skipped: {', '.join(found['skipped'])}")
     return "\n".join(lines)
@@ -204,7 +266,7 @@ def _before(found: Mapping[str, Any]) -> str:
         return f"the last release without it is {found['last_good']}"
     if found["tried"][0]["release"] == found["first_bad"]:
         return "that is the oldest release"
-    return "no older release can run its script"
+    return "no older release gives an answer"
 
 
 @click.command("repro", cls=Verb)
@@ -258,7 +320,7 @@ def _target_of_script(out: Path, identifier: str) -> str:
             campaign = store.campaign()
         if campaign is None:
             raise
-        tell(f"miscompile: warning: {error}; its script is run on {campaign.target.split()[0]}")
+        warn(f"{error}; its script is run on {campaign.target.split()[0]}")
         return campaign.target.split()[0]
     if not stored.script:
         raise InputError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")

@@ -192,12 +192,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     if options.resume:
         options = _resumed(options, words)
         _check(options)
-    if not as_json:
-        click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     from miscompile.engine.coordinator import fuzz
 
     run = partial(fuzz, options) if ray is None else partial(_fuzz_on_ray, options, ray, ray_python, install)
-    return conduct(options, run, as_json=as_json)
+    head = f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}"
+    return conduct(options, run, head, as_json=as_json)
 
 
 def _fuzz_on_ray(options: Plan, address: str, python: str | None, install: bool, listeners: Sequence[Listener]) -> None:

@@ -13,10 +13,12 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.harvesting import KINDS, harvest_library
-from miscompile.cli.options import progress, ready
+from miscompile.cli.options import progress, ready, stages
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
 from miscompile.instances.instance import LIBRARIES
 from miscompile.reports.tables import plain_table
@@ -86,6 +88,7 @@ _SHOWN = 12
 )
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the models that the tests made.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(source: str, path: Path | None, out: Path | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
     """Run the tests at PATH under a hook, and extract patterns or operator instances from the calls that they make.
@@ -115,7 +118,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
-    on_progress = progress(quiet=as_json)
+    on_progress = progress(as_json=as_json)
     _check_options(source)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
@@ -138,7 +141,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
             raise UsageError(f"{target} takes no ONNX models; name another target with --on")
     present = [ready(target) for target in targets]
     if source == _PROGRAMS:
-        report = _mine(present, path, out, on_progress, given)
+        report = _mine(present, path, out, on_progress, given, as_json=as_json)
     else:
         assert path is not None
         report = _harvest(source, path, out, present, on_progress, given)
@@ -191,7 +194,13 @@ def _harvest(
 
 
 def _mine(
-    targets: list[str], path: Path | None, out: Path, on_progress: ProgressListener, given: Mapping[str, Any]
+    targets: list[str],
+    path: Path | None,
+    out: Path,
+    on_progress: ProgressListener,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
 ) -> dict[str, Any]:
     """Mine programs for patterns of passes and write them; Ctrl-C keeps the patterns so far."""
     from miscompile.engine.coordinator import probe_support
@@ -203,7 +212,8 @@ def _mine(
     stopped = False
     try:
         for target in targets:
-            support = probe_support(Plan(target), target)
+            with stages(as_json=as_json) as on_stage:
+                support = probe_support(Plan(target), target, on_stage)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
             models = None if path is None else of_models(path, seed, on_progress)
             cases = _cases(given["instances"])
@@ -308,10 +318,12 @@ def _harvest_tvm(path: Path, out: Path, on_progress: ProgressListener, seconds: 
     for row in report["passes"]:
         table.add_row(row["pass"], *(str(row[name]) for name in columns))
     Console().print(table)
-    click.echo(f"files: {_counts(report['files'])}; {found.pairs} pairs of {found.modules} modules")
+    click.echo(
+        f"files: {_counts(report['files'])}; {counted(found.pairs, 'pair')} of {counted(found.modules, 'module')}"
+    )
     _print_left({**report["left"], **report["refused"]})
     stopped = " (stopped before the end)" if report["stopped"] else ""
-    click.echo(f"patterns: {_counts(report['patterns'])}, are in {report['library']}{stopped}")
+    click.echo(f"patterns: {_counts(report['patterns'])}, in {report['library']}{stopped}")
     return 0
 
 
@@ -324,16 +336,16 @@ def _print(report: Mapping[str, Any]) -> None:
         _print_tests(report)
     stopped = " (stopped before the end)" if report["stopped"] else ""
     click.echo(
-        f"{report['patterns']} patterns ({_counts(report['granularity'])}), {report['abstract']} with an abstract form,"
-        f" are in {report['out']}{stopped}"
+        f"{counted(report['patterns'], 'pattern')} ({_counts(report['granularity'])}),"
+        f" {report['abstract']} with an abstract form, in {report['out']}{stopped}"
     )
 
 
 def _print_tests(report: Mapping[str, Any]) -> None:
     click.echo(f"files: {_counts(report['files'])}; tests: {_counts(report['tests'])}")
     click.echo(
-        f"{report['pairs']} pairs with {len(report['named'])} passes that the source names, {report['models']} models"
-        f" in {report['pieces']} pieces"
+        f"{counted(report['pairs'], 'pair')} with {counted(len(report['named']), 'pass')} that the source names,"
+        f" {counted(report['models'], 'model')} in {counted(report['pieces'], 'piece')}"
     )
     _print_left(report["left"])
     for note in report["notes"]:

@@ -8,19 +8,20 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import conduct, cpus
-from miscompile.cli.options import check_out, default_out, new_seed, ready, tell
+from miscompile.cli.campaigns import conduct, cpus, triage_seconds_for
+from miscompile.cli.options import check_out, default_out, new_seed, ready
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in
 from miscompile.instances.instance import LIBRARIES
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
+from miscompile.reports.tables import plain_table
 from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
 
@@ -105,12 +106,13 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 )
 @click.option("--limit-memory", metavar="SIZE", callback=values.size, help="Memory of one worker.  [default: 8G]")
 @click.option(
+    "--triage-time",
     "--patience",
+    "patience",
     callback=values.duration,
-    default="10m",
-    show_default=True,
     metavar="TIME",
-    help="Findings are confirmed for so long after the tests; --resume goes on with those left.",
+    help="Confirm findings for at most this long after the tests; the rest waits for --resume."
+    " [default: half of --time, 2m to 10m]",
 )
 @click.option(
     "--ledger",
@@ -119,6 +121,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     help="The ledger of known bugs, which campaigns may share.  [default: ledger.db in --out]",
 )
 @click.option("--install", is_flag=True, help="Install compilers in environments of their own when they are not here.")
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
@@ -149,12 +152,11 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
     fronts = _present(plan.fronts, given["targets"], install=given["install"])
     plan = _resumed(replace(plan, fronts=fronts))
     _check_level(plan)
-    if not as_json:
-        click.echo(f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}", err=True)
-    code = conduct(plan, lambda listeners: _run(plan, listeners), as_json=as_json)
+    head = f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}"
+    code = conduct(plan, lambda listeners: _run(plan, listeners), head, as_json=as_json)
     rows = [totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts]
     (plan.out / "totals.json").write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n", "utf-8")
-    if not as_json:
+    if verbosity(as_json=as_json) > Verbosity.QUIET:
         _print(rows)
     return code
 
@@ -174,6 +176,8 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"--preset {given['preset']} sets --{name}; leave one of the two out")
     chosen_options = {**given, **preset}
+    if given["patience"] is None:
+        chosen_options["patience"] = triage_seconds_for(given["seconds"])
     libraries = given["libraries"] or tuple(dict.fromkeys(map(library_in, given["instances"])))
     return MigrationPlan(
         chosen(given["targets"], libraries),
@@ -239,10 +243,8 @@ _STATUSES = ("pass", "unsupported", "finding", "memory")
 
 
 def _print(rows: Sequence[Totals]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("front end", no_wrap=True)
-    for name in ("operators", "run", "pass", "unsupported", "wrong", "errors", "deaths", "functions", "dropped"):
-        table.add_column(name, justify="right")
+    names = ("operators", "run", "pass", "unsupported", "wrong", "errors", "deaths", "functions", "dropped")
+    table = plain_table("front end", numbers=names)
     for row in rows:
         run = sum(row.statuses.get(name, 0) for name in _STATUSES)
         wrong = sum(row.kinds.get(name, 0) for name in ("wrong", "missing", "shape", "dtype"))

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli import values
-from miscompile.cli.options import ready
+from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import Verb
-from miscompile.reports.tables import plain_table
+from miscompile.cli.verbosity import verbosity_options
+from miscompile.reports.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
@@ -37,6 +38,7 @@ _SHOWN = 3
     metavar="FILE",
     help="Use the patterns in this file, as `miscompile harvest` makes them, as well.",
 )
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the whole matrix, instead of a table.")
 def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List the passes of TARGET: their patterns, the programs that they changed, and which passes fired together.
@@ -67,7 +69,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         if not given["seconds"]:
             raise UsageError("--time 0 leaves no time to measure; give --time more than 0")
         target = ready(target)
-        tables = [table_of(target, measured(target, on_progress=_ignore if as_json else _print_progress, **given))]
+        with stages(as_json=as_json) as on_stage:
+            tables = [table_of(target, measured(target, on_stage=on_stage, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -76,21 +79,12 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     return 0
 
 
-def _print_progress(done: int) -> None:
-    click.echo(f"\r{done:,} programs", nl=False, err=True)
-
-
-def _ignore(done: int) -> None:
-    """Discard the progress, because only JSON is wanted."""
-
-
-def _table(found: "PassTable") -> Table:
-    title = f"{found.target}: {found.programs:,} programs watched"
-    table = plain_table("pass", numbers=("patterns", "fired", "triggered"), title=title)
-    table.add_column("combined with", overflow="fold")
+def _table(found: "PassTable") -> PlainTable:
+    title = f"{found.target}: {counted(found.programs, 'program')} watched"
+    table = plain_table("pass", "combined with", numbers=("patterns", "fired", "triggered"), title=title)
     for row in found.rows:
         triggered = f"{row.woken / row.tried:.0%}" if row.tried else "-"
         others = ", ".join(list(row.combined)[:_SHOWN])
         company = f"{len(row.combined)}: {others}" if row.combined else row.reason
-        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", triggered, company)
+        table.add_row(row.name, company, str(row.patterns or "-"), f"{row.fired:,}", triggered)
     return table

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
+from miscompile.base.wording import counted
 from miscompile.cli.screens import Verb
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.targets.registry import parse_target, target_names
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
         click.echo(json.dumps([_row(one) for one in found], indent=2))
     else:
         Console().print(_table(found))
-        click.echo(f"{len(found)} patterns")
+        click.echo(counted(len(found), "pattern"))
     return 0
 
 
@@ -148,7 +148,7 @@ def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
     return found
 
 
-def _table(found: Sequence["Pattern"]) -> Table:
+def _table(found: Sequence["Pattern"]) -> PlainTable:
     table = plain_table("pattern", "operators", "granularity", "triggers", "origin")
     for one in found:
         triggers = [f"{trigger.target}: {trigger.name}" for trigger in one.triggers]

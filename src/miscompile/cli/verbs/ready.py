@@ -6,26 +6,30 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
+from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import json_option, out_argument, tell, whole_identifier
+from miscompile.cli.options import json_option, out_argument, stages, whole_identifier
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
+from miscompile.core.events import WorkPhase
 from miscompile.findings.folder import Stored, place
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, of_all_releases
 from miscompile.findings.store import Store
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.reports.wording import title_of
-from miscompile.triage.clusters import clusters_of
+from miscompile.triage.clusters import one_of_each_cause
 from miscompile.triage.ready import Readiness
 
 
-@click.command("ready", cls=Verb)
+@click.command("ready", cls=Verb, usual=("--ledger", "--json"))
 @out_argument
 @click.argument("identifiers", nargs=-1, metavar="[ID]...", callback=whole_identifier)
 @ledger_option
 @click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True,
               metavar="SECONDS", help="Give up on one run of a script after this long.")  # fmt: skip
+@verbosity_options
 @json_option
 def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_seconds: float, as_json: bool) -> int:
     """Check which confirmed findings in OUT are ready to be filed with the compiler's project.
@@ -43,25 +47,24 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     Exit code 0 when all are ready, 1 when one is not.
     """
     with Store.open(out, create=False) as store:
-        chosen = identifiers or _one_of_each_cause(store)
+        chosen = identifiers or one_of_each_cause(store)
         found = [store.load(identifier) for identifier in chosen]
     links = _links(ledger_place(ledger, out), found)
     answers: list[tuple[Stored, Readiness]] = []
-    for stored in found:
-        tell(f"{stored.finding.identifier} ...")
-        answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
+    with stages(as_json=as_json) as on_stage:
+        for done, stored in enumerate(found):
+            on_stage(WorkPhase("running the scripts of the findings", done, len(found)))
+            answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
     _keep(out, answers)
     if as_json:
         click.echo(json.dumps([{"id": one.finding.identifier, **said.as_json()} for one, said in answers], indent=2))
-    else:
+    elif answers:
         Console().print(_table(answers))
+        done = sum(not said.missing for _, said in answers)
+        click.echo(f"{done} of {counted(len(answers), 'finding')} can be filed")
+    else:
+        click.echo("There is no confirmed finding; `miscompile findings` lists those that there are.")
     return int(any(said.missing for _, said in answers))
-
-
-def _one_of_each_cause(store: Store) -> list[str]:
-    """Return the confirmed findings without those that seem to have the cause of a smaller one."""
-    more = {name for cluster in clusters_of(store) for name in cluster.identifiers[1:]}
-    return [record.identifier for record in store.findings("confirmed") if record.identifier not in more]
 
 
 def _links(file: Path, found: list[Stored]) -> dict[str, str]:
@@ -95,11 +98,8 @@ def _keep(out: Path, answers: list[tuple[Stored, Readiness]]) -> None:
             store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
 
 
-def _table(answers: list[tuple[Stored, Readiness]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("finding", no_wrap=True)
-    table.add_column("title")
-    table.add_column("lacks")
+def _table(answers: list[tuple[Stored, Readiness]]) -> PlainTable:
+    table = plain_table("finding", "title", "lacks")
     for stored, said in answers:
         table.add_row(stored.finding.identifier, title_of(stored), "\n".join(said.missing) or "nothing: ready to file")
     return table

@@ -5,23 +5,26 @@ from pathlib import Path
 
 import click
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
+from miscompile.base.wording import counted
 from miscompile.cli.campaigns import cpus
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import default_out, json_option, ready, tell
+from miscompile.cli.options import default_out, json_option, ready, stages
 from miscompile.cli.screens import Verb
-from miscompile.engine.recheck import ANSWERS, Recheck, entered, recheck, worst_first
+from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
+from miscompile.core.events import WorkPhase
+from miscompile.engine.recheck import ANSWERS, Recheck, Rechecked, entered, recheck, worst_first
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
+from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import parse_target
 
 _STYLES = {"still there": "red", "changed": "yellow", "fixed": "green"}
 
 
-@click.command("recheck", cls=Verb)
+@click.command("recheck", cls=Verb, usual=("--target", "--install", "--close", "--ledger", "--json"))
 @click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="[OUT]", required=False)
 @click.option("--target", required=True, metavar="TARGET", help="The release, as in onnxruntime==1.33.0.")
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own if it is not here.")
@@ -30,6 +33,7 @@ _STYLES = {"still there": "red", "changed": "yellow", "fixed": "green"}
               metavar="SECONDS", help="Give a script up after this long.")  # fmt: skip
 @click.option("--close", is_flag=True, help="Close bugs that are fixed in the ledger, as fixed in this release.")
 @ledger_option
+@verbosity_options
 @json_option
 def command(
     out: Path | None, target: str, install: bool, workers: int | None, limit_seconds: float, close: bool,
@@ -54,10 +58,14 @@ def command(
     with Store.open(place, create=False):
         pass  # raises without a campaign, before anything is installed
     spec = ready(target, install=install)
-    found, stored = recheck(
-        place, spec, workers or cpus(), limit_seconds,
-        lambda one: None if as_json else tell(f"{one.identifier}: {one.answer}"),
-    )  # fmt: skip
+    with stages(as_json=as_json) as on_stage:
+
+        def on_answer(one: Rechecked, done: int, total: int) -> None:
+            if verbosity(as_json=as_json) == Verbosity.VERBOSE:
+                tell(f"{one.identifier}: {one.answer}")
+            on_stage(WorkPhase("running the scripts of the findings", done, total))
+
+        found, stored = recheck(place, spec, workers or cpus(), limit_seconds, on_answer)
     with Store.open(place, create=False) as store, Ledger.open(ledger_place(ledger, place)) as book:
         found = entered(found, stored, store, book, close=close)
     if as_json:
@@ -70,10 +78,7 @@ def command(
 
 
 def _view(found: Recheck) -> Group:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("finding", "answer"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("signature, and reason", overflow="fold", ratio=1)
+    table = plain_table("finding", "answer", "signature, and reason")
     for one in worst_first(found.answers):
         told = f"{one.answer}, a regression" if one.regression else one.answer
         about = f"{one.signature}: {one.reason}" if one.reason else one.signature
@@ -84,7 +89,7 @@ def _view(found: Recheck) -> Group:
         lines.append("Nothing was tested: no finding here has a script for this target.")
     closed, fixed = sum(one.closed for one in found.answers), found.count("fixed")
     if closed:
-        lines.append(f"{closed} bugs are closed in the ledger, as fixed in {found.release}")
+        lines.append(f"{counted(closed, 'bug')} closed in the ledger, as fixed in {found.release}")
     elif fixed:
         lines.append("`--close` closes the fixed bugs, `miscompile bugs close SIG --fixed-in V` one of them")
     return Group(table, *map(Text, lines))

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.wording import counted
 from miscompile.cli.screens import Verb
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 
 
 @click.command("rules", cls=Verb)
@@ -62,11 +62,12 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
         for row in rows:
             if row["certificate"] is not None and not row["certificate"]["accepted"]:
                 click.echo(f"unsound: {row['name']}: {row['certificate']['reason']}")
-        click.echo(", ".join(f"{count} {what}" for what, count in counts.items()))
+        sums = (counted(counts["rules"], "rule"), counted(counts["groups"], "group"))
+        click.echo(", ".join((*sums, f"{counts['certified']} certified", f"{counts['applied']} applied")))
     return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
     table = plain_table("rule", "group", "class", "left", "right", numbers=("certificate", "applied"))
     for row in rows:
         table.add_row(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from miscompile.cli.options import tell
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import tell
 from miscompile.reports.site.live import SiteServer
 
 

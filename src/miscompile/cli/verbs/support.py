@@ -10,14 +10,16 @@ from rich.console import Console
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import cpus
-from miscompile.cli.options import ready
+from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import Verb
+from miscompile.cli.verbosity import verbosity_options
+from miscompile.core.events import WorkPhase
 from miscompile.producers.slices.table import SupportTable, difference, load_table
 from miscompile.reports.tables import difference_view, table_view
 from miscompile.targets.registry import parse_target
 
 
-@click.command("support", cls=Verb)
+@click.command("support", cls=Verb, usual=("--ops", "--out", "--diff", "--install", "--json"))
 @click.argument("targets", nargs=-1, metavar="[TARGET...]")
 @click.option("--level", default="full", show_default=True, help="Build level.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only cases of these operators, as in Add,Conv.")
@@ -39,6 +41,7 @@ from miscompile.targets.registry import parse_target
     help="A case that takes longer is a hang.",
 )
 @click.option("--install", is_flag=True, help="Install the compiler in an environment of its own when it is not here.")
+@verbosity_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """Run every node case of onnx's backend tests on TARGET: passed, wrong, unsupported, rejected, error, crash.
@@ -65,7 +68,7 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
         _writable(out)
     tables: list[SupportTable] = []
     for target in [ready(target, install=given["install"]) for target in targets]:
-        table = _survey(target, given, quiet=as_json)
+        table = _survey(target, given, as_json=as_json)
         tables.append(table)
         if out is not None:
             (out / f"{table.target}.json").write_text(json.dumps(table.as_json(), indent=1), "utf-8")
@@ -76,15 +79,16 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
     return 0
 
 
-def _survey(target: str, given: dict[str, Any], *, quiet: bool) -> SupportTable:
+def _survey(target: str, given: dict[str, Any], *, as_json: bool) -> SupportTable:
     from miscompile.engine.survey import table_of
 
-    def on_progress(done: int, total: int) -> None:
-        if not quiet:
-            click.echo(f"{target}: {done} of {total} cases", err=True)
-
     workers = given["workers"] or cpus()
-    return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
+    with stages(as_json=as_json) as on_stage:
+
+        def on_progress(done: int, total: int) -> None:
+            on_stage(WorkPhase(f"running onnx's cases on {target}", done, total))
+
+        return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
 
 
 def _writable(out: Path) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli.options import ready, tell
+from miscompile.cli.options import ready, stages
 from miscompile.cli.screens import VerbSet
+from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
 from miscompile.environments.resolve import make_newest, make_version
-from miscompile.reports.tables import plain_table
+from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.targets.registry import about, broken_targets, installed, parse_target, target_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -49,7 +49,10 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
     if wanted is not None:
         from miscompile.engine.single import matrix
 
-        _matrix(matrix(ready(wanted)), as_json=as_json)
+        spec = ready(wanted)
+        with stages(as_json=as_json) as on_stage:
+            found = matrix(spec, on_stage)
+        _matrix(found, as_json=as_json)
         return 0
     rows = [*(_row(name, ask=ask) for name in target_names()), *_broken_rows()]
     if as_json:
@@ -63,6 +66,7 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
 
 @command.command("install", short_help="Make environments.")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@verbosity_options
 def install(targets: tuple[str, ...]) -> int:
     """Make an environment for each TARGET: for the version that it names, else for the newest release.
 
@@ -167,10 +171,8 @@ def _broken_rows() -> list[dict[str, Any]]:
     return [{"name": name, **empty, "problem": f"broken: {why}"} for name, why in broken_targets().items()]
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = plain_table(
-        "target", "version", "kinds", "levels", "devices", "environments", numbers=("passes to switch",)
-    )
+def _table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
+    table = plain_table("target", "version", "kinds", "levels", "devices", "releases", numbers=("passes",))
     for row in rows:
         version = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
         shown = Text(version or "built in")
@@ -189,9 +191,8 @@ def _missing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*broken, *(why for row in rows for why in row["absent"].values())]
 
 
-def _environments_table(found: Sequence[Environment]) -> Table:
-    table = plain_table("target", "python", numbers=("size",))
-    table.add_column("requirements", overflow="fold")
+def _environments_table(found: Sequence[Environment]) -> PlainTable:
+    table = plain_table("target", "python", "size", "requirements")
     for one in found:
         name = f"{one.target}=={one.version}" + (f" (also {one.target})" if one.bare else "")
         table.add_row(Text(name), one.python, f"{one.size >> 20} MiB", Text(" ".join(one.requirements)))
@@ -203,10 +204,7 @@ def _matrix(found: Mapping[str, Mapping[str, bool]], *, as_json: bool) -> None:
         click.echo(json.dumps({op: dict(row) for op, row in found.items()}, indent=2))
         return
     dtypes = list(dict.fromkeys(dtype for row in found.values() for dtype in row))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("operator")
-    for dtype in dtypes:
-        table.add_column(dtype, justify="center")
+    table = plain_table("operator", numbers=dtypes)
     marks = {True: "yes", False: "-", None: ""}
     for op, row in found.items():
         table.add_row(op, *(marks[row.get(dtype)] for dtype in dtypes))

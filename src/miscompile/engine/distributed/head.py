@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
-from miscompile.core.events import Event, Found, Notice, Progress
+from miscompile.core.events import Event, Found, Notice, Progress, Started
 from miscompile.core.ports import Listener
 from miscompile.engine.coordinator import Portion, begin, plan_to_run
 from miscompile.engine.distributed.parcel import Parcel, pack, pack_known, unpack
@@ -114,6 +114,8 @@ def fuzz_on(nodes: Nodes, plan: Plan, listeners: Sequence[Listener], *, install:
     plan, found = plan_to_run(plan)
     with Store.open(plan.out) as store:
         plan = replace(plan, number=begin(store, plan, found))
+        for listener in listeners:
+            listener.on(Started())
         with Ledger.open(plan.ledger_file) as ledger:
             _Head(nodes, plan, store, ledger, listeners, install=install).run()
 

@@ -79,7 +79,7 @@ class _Speaker:
                 if time.monotonic() - self._spoke > _SAY_EVERY:
                     self._spoke = time.monotonic()
                     self.send({"progress": dict(counters)})
-            case Notice(text):
+            case Notice(text, detail) if not detail:
                 self.send({"notice": text})
             case Found(finding, _):
                 self.send_finding("found", finding.identifier)

@@ -15,7 +15,8 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
-from miscompile.ops.spec import Call, Operand, OpSpec, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, Site, SpecialValues
+from miscompile.ops.special import EXPONENTIAL, FUNCTION, ORDER, SUMS, around
 
 _FAMILY = "activation"
 _SELU_ALPHA, _SELU_GAMMA = 1.6732631921768188, 1.0507010221481323
@@ -32,6 +33,7 @@ def _function(
     domain: Span | None = None,
     since: int = 13,
     approximated: bool = False,
+    special: SpecialValues | None = None,
 ) -> OpSpec:
     """Spec of a float function of one operand whose float attributes take one of `options`, or their default."""
 
@@ -60,6 +62,7 @@ def _function(
         shapes="broadcast",
         approximated=approximated,
         fusion="elementwise",
+        special=special,
     )
 
 
@@ -195,9 +198,11 @@ def _clip_defined(call: Call) -> bool:
 SPECS = (
     OpSpec(
         "Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast",
-        fusion="elementwise",
+        fusion="elementwise", special=ORDER,
     ),
-    _function("LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}),
+    _function(
+        "LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}, special=SUMS
+    ),
     _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
     _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}, approximated=True),
     _function("Celu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
@@ -210,7 +215,7 @@ SPECS = (
         approximated=True,
     ),
     _function("HardSwish", _dips(-0.375), exactness=Exactness.ROUNDS, since=14, approximated=True),
-    _function("Sigmoid", _between(0, 1), approximated=True),
+    _function("Sigmoid", _between(0, 1), approximated=True, special=around(FUNCTION, EXPONENTIAL)),
     _function("Softplus", _softplus, domain=(-16, 10), approximated=True),
     _function("Softsign", _between(-1, 1), exactness=Exactness.ROUNDS),
     OpSpec(

@@ -14,7 +14,8 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, reach, several
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import broadcasts_to
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Site
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Site, SpecialValues
+from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, SUMS, around
 
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
@@ -223,16 +224,23 @@ def _divides(node: Node, value: RunOperands) -> bool:
     return not (dividend.array == DTYPES[dividend.dtype].low).any()
 
 
+_SUM = SpecialValues(frozenset({"overflow"}), fused="sum")
+_PRODUCT = SpecialValues(frozenset({"overflow"}), fused="product")
+
 SPECS = (
-    replace(binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), traits=("commutative", "shape-arithmetic")),
-    replace(binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY), traits=("shape-arithmetic",)),
+    replace(
+        binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), special=_SUM,
+        traits=("commutative", "shape-arithmetic"),
+    ),
+    replace(binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY), special=_SUM, traits=("shape-arithmetic",)),
     replace(
         binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds,
-        traits=("commutative", "shape-arithmetic"),
+        special=around(_PRODUCT, SQUARES), traits=("commutative", "shape-arithmetic"),
     ),
     OpSpec(
         "Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast",
         defined_on=_divides, fusion="broadcast", traits=("shape-arithmetic",),
+        special=around(SpecialValues(frozenset({"overflow"})), ARGUMENTS),
     ),
     OpSpec(
         "Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined, shapes="broadcast",
@@ -241,13 +249,20 @@ SPECS = (
     OpSpec(
         "Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined,
         shapes="broadcast", structural={"domain": (1,)}, fusion="broadcast",
+        special=around(SUMS, SQUARES),
     ),
     OpSpec(
         "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
         well_formed=_page_prelu, fusion="broadcast",
     ),
-    replace(_variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), traits=("commutative", "shape-arithmetic")),
-    replace(_variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), traits=("commutative", "shape-arithmetic")),
-    replace(_variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER), traits=("commutative",)),
-    replace(_variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS), traits=("commutative",)),
+    replace(
+        _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), special=ORDER,
+        traits=("commutative", "shape-arithmetic"),
+    ),
+    replace(
+        _variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), special=ORDER,
+        traits=("commutative", "shape-arithmetic"),
+    ),
+    replace(_variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER), special=SUMS, traits=("commutative",)),
+    replace(_variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS), special=SUMS, traits=("commutative",)),
 )  # fmt: skip

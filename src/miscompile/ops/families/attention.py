@@ -14,6 +14,7 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import accumulated, dot, rounded
+from miscompile.ops.shapes import draw_count
 from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 
 _FAMILY = "attention"
@@ -26,8 +27,12 @@ def _sample_attention(site: Site) -> Call:
     """
     rng = site.rng
     batch, groups, share = rng.randint(1, 2), rng.randint(1, 2), rng.choice((1, 1, 2))
-    heads, size, out = groups * share, 2 * rng.randint(1, 3), rng.randint(1, 5)
-    queries, keys, past = rng.randint(1, 4), rng.randint(1, 5), rng.randint(1, 3) if rng.random() < 0.2 else 0
+    heads, size, out = groups * share, 2 * rng.randint(1, 3), draw_count(rng, site.limits, 5)
+    queries, keys, past = (
+        rng.randint(1, 4),
+        draw_count(rng, site.limits, 5),
+        rng.randint(1, 3) if rng.random() < 0.2 else 0,
+    )
     flat = rng.random() < 0.4
 
     def laid(count: int, length: int, width: int) -> Shape:

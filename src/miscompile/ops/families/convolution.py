@@ -12,6 +12,7 @@ from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.page_rules import fits_filters, fits_windows, shape_of
 from miscompile.ops.rounding import dot, minus, span
+from miscompile.ops.shapes import draw_count
 from miscompile.ops.spatial import (
     Window,
     check_size,
@@ -79,7 +80,7 @@ def _sample_transpose(site: Site) -> Call:
         begins = tuple(rng.randint(0, min(2, (size - 1) // 2)) for size in full)
         ends = tuple(rng.randint(0, min(2, (size - 1) // 2)) for size in full)
         window = Window(kernel, strides, dilations, begins + ends)
-    filters = (x.shape[1], rng.randint(1, max(1, 6 // group)), *kernel)
+    filters = (x.shape[1], draw_count(rng, site.limits, max(1, 6 // group)), *kernel)
     check_size(site, (x.shape[0], filters[1] * group, *transposed_sizes(window, spatial, extra)))
     inputs: list[Operand | None] = [x, site.weight(filters)]
     if rng.random() < 0.6:

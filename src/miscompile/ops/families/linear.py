@@ -16,6 +16,7 @@ from miscompile.ops.page_rules import broadcasts_to, lines, shape_of, stacks
 from miscompile.ops.rounding import accumulated, dot, minus, rounded, span, times, widest
 from miscompile.ops.shapes import draw_size, matrix_partner
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.special import SUMS
 
 _FAMILY = "linear"
 _PRODUCTS = (*FLOATS, "int32", "int64", "uint32", "uint64")
@@ -256,7 +257,7 @@ SPECS = (
     OpSpec(
         "MatMul", _PRODUCTS, _sample_matmul, _bounds_matmul, _INTEGER, _FAMILY, shapes=rules.product(),
         well_formed=lambda call: bool(call.operand(0).rank and call.operand(1).rank), broadcasting=stacks,
-        fusion="out-elementwise-fusable", traits=("weights-as-inputs",),
+        fusion="out-elementwise-fusable", traits=("weights-as-inputs",), special=SUMS,
     ),
     OpSpec(
         "Gemm", _PRODUCTS, _sample_gemm, _bounds_gemm, _INTEGER, _FAMILY, shapes=rules.gemm, well_formed=_page_gemm,

@@ -13,6 +13,7 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.spec import BoundsOf, Call, OpSpec, RunOperands, Sampler, Site
+from miscompile.ops.special import IEEE
 
 _FAMILY = "logic"
 _BOOL = ("bool",)
@@ -25,13 +26,14 @@ def _truth(*_: Facts) -> Bounds:
 
 
 def _compare(op: str, dtypes: tuple[str, ...] = NUMBERS, since: int = 13) -> OpSpec:
-    return binary(op, dtypes, _truth, Exactness.INDEX, _FAMILY, since)
+    return replace(binary(op, dtypes, _truth, Exactness.INDEX, _FAMILY, since), special=IEEE)
 
 
 def _unary(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exactness, since: int = 13) -> OpSpec:
     return OpSpec(
-        op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since, shapes="broadcast", fusion="elementwise"
-    )
+        op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since, shapes="broadcast", fusion="elementwise",
+        special=IEEE,
+    )  # fmt: skip
 
 
 def _plain(op: str) -> Sampler:
@@ -104,10 +106,14 @@ SPECS = (
     replace(_compare("Greater"), traits=("shape-arithmetic",)),
     _compare("GreaterOrEqual", since=16),
     replace(
-        binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative", "shape-arithmetic")
+        binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE,
+        traits=("commutative", "shape-arithmetic"),
     ),
-    replace(binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative", "shape-arithmetic")),
-    replace(binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("commutative",)),
+    replace(
+        binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE,
+        traits=("commutative", "shape-arithmetic"),
+    ),
+    replace(binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE, traits=("commutative",)),
     replace(_unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1), traits=("shape-arithmetic",)),
     replace(binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
     replace(binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
@@ -120,6 +126,6 @@ SPECS = (
     _unary("IsNaN", FLOATS, of_facts(_truth), Exactness.INDEX),
     OpSpec(
         "IsInf", FLOATS, _sample_is_inf, of_facts(_truth), Exactness.INDEX, _FAMILY, _finite, since=10,
-        shapes="broadcast", fusion="elementwise",
+        shapes="broadcast", fusion="elementwise", special=IEEE,
     ),
 )  # fmt: skip

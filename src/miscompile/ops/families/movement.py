@@ -15,6 +15,7 @@ from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import different_axes, has_axis, listed_axes, numbers_of
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spec import BoundsOf, Call, OpSpec, OutputShapes, Sampler, Shape, Site
+from miscompile.ops.special import IEEE
 from miscompile.ops.structural import carried, draw_axes, draw_axis, hull, integers_of, signed, vector
 
 
@@ -223,7 +224,7 @@ def _space_to_depth(site: Site) -> Call:
 
 
 def _move(op: str, sample: Sampler, shapes: OutputShapes, bounds: BoundsOf = carried) -> OpSpec:
-    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "movement", shapes=shapes)
+    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "movement", shapes=shapes, special=IEEE)
 
 
 def _page_unsqueeze(call: Call) -> bool:

@@ -15,6 +15,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import rounded
+from miscompile.ops.shapes import draw_count
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
 _FAMILY = "recurrent"
@@ -49,7 +50,7 @@ def _sample(site: Site, op: str) -> Call:
     x = _series(site)
     steps, batch, features = x.shape
     direction = rng.choice((None, "forward", "reverse", "bidirectional"))
-    ways, hidden = 2 if direction == "bidirectional" else 1, rng.randint(1, 4)
+    ways, hidden = 2 if direction == "bidirectional" else 1, draw_count(rng, site.limits, 4)
     inputs: list[Operand | None] = [
         x,
         site.weight((ways, cell.gates * hidden, features)),
@@ -80,7 +81,7 @@ def _series(site: Site) -> Operand:
 
     def draw() -> Shape:
         batch = 0 if site.rng.random() < site.limits.zero_size else site.rng.choice((1, 2, 3))
-        return (site.rng.choice((1, 1, 2, 3, 5)), batch, site.rng.randint(1, 4))
+        return (site.rng.choice((1, 1, 2, 3, 5)), batch, draw_count(site.rng, site.limits, 4))
 
     return site.operand(ranks=(3, 3), fits=lambda shape: 0 < shape[0] <= 8 and shape[2] > 0, draw=draw)
 

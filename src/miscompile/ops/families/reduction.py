@@ -17,6 +17,7 @@ from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts, settle
 from miscompile.ops.page_rules import listed_axes, numbers_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
+from miscompile.ops.special import ORDER, SUMS
 from miscompile.ops.structural import (
     INDEX_TYPES,
     accumulated,
@@ -149,6 +150,7 @@ def reduction(
     return OpSpec(
         op, dtypes, sample, bounds, exactness, "reduction", defined, shapes=rules.reduced, fusion="reduction",
         well_formed=listed_axes, structural={"shape": (1,)},
+        special=ORDER if exactness is Exactness.MOVES else SUMS,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from miscompile.ops.elementwise import of_facts, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
 from miscompile.ops.spec import Call, OpSpec, RunOperands, Site
+from miscompile.ops.special import CONVERSION, IEEE, LIMITS, around
 
 _FAMILY = "select"
 _SATURATING = frozenset(SMALL_FLOATS) - {"float4e2m1"}
@@ -175,11 +176,11 @@ def _converts(node: Node, value: RunOperands) -> bool:
 SPECS = (
     OpSpec(
         "Where", PLAIN, _sample_where, of_facts(_where_bounds), Exactness.MOVES, _FAMILY, main=1, shapes="broadcast",
-        fusion="broadcast", traits=("shape-arithmetic",),
+        special=IEEE, fusion="broadcast", traits=("shape-arithmetic",),
     ),
     OpSpec(
         "Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY, shapes="first",
-        fusion="elementwise", traits=("shape-arithmetic",),
+        special=IEEE, fusion="elementwise", traits=("shape-arithmetic",),
     ),
     OpSpec(
         "Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY, shapes="first",
@@ -188,6 +189,7 @@ SPECS = (
     OpSpec(
         "Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined, shapes="first",
         defined_on=_converts, fusion="elementwise", traits=("shape-arithmetic",), probes=40,
+        special=around(CONVERSION, LIMITS),
     ),
     OpSpec(
         "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15,

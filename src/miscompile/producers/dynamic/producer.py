@@ -65,7 +65,7 @@ class DynamicProducer:
     def __init__(self, options: GeneratorOptions, support: Support) -> None:
         self.options = options
         self.spec = print_spec("dynamic", options)
-        self._grower = Strict(options, support)
+        self._grower = Strict(replace(options, large=0.0), support)  # it runs at several sizes
         self._taken: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self.drafts = 0

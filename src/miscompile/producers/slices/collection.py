@@ -18,6 +18,7 @@ from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import InputError, MiscompileError, ModelError, StoreError, UsageError, write_error
 from miscompile.base.rng import stream
+from miscompile.base.wording import counted
 from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
@@ -70,7 +71,8 @@ class Collection:
 
     def summary(self) -> str:
         """Return one line: models, slices, operators."""
-        return f"{len(self.seeds)} slices of {self.models} models, with {len(self.operators)} operators"
+        slices, models = counted(len(self.seeds), "slice"), counted(self.models, "model")
+        return f"{slices} of {models}, with {counted(len(self.operators), 'operator')}"
 
 
 def models_below(folder: Path) -> list[Path]:

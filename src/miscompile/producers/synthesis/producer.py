@@ -263,6 +263,7 @@ def _seed_options(options: OatestOptions) -> GeneratorOptions:
         nodes=options.nodes, ops=options.ops, dtypes=options.dtypes, opsets=options.opsets, max_rank=options.max_rank,
         max_dim=options.max_dim, max_elements=options.max_elements, integral=options.integral, full=options.full,
         motifs=0.0, noops=0.05, control=options.control, containers=0.0, spread=0.05,
+        large=0.0,
     )  # fmt: skip
 
 

@@ -12,9 +12,11 @@ ABOUT = About(
     script="miscompile.targets.litert.script:SCRIPT",
     distributions=("ai-edge-litert",),
     lowered=True,
+    blocks=(4, 8, 16),  # XNNPACK's tiles
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,
     extra="litert",
+    quick=True,
     switches="the delegate, its merging of nodes, and the sharing of memory are options; they are not observed",
 )

@@ -10,6 +10,7 @@ ABOUT = About(
     adapter="miscompile.targets.mnn.adapter:MnnAdapter",
     script="miscompile.targets.mnn.script:SCRIPT",
     distributions=("MNN",),
+    blocks=(4, 8),  # packed channels
     max_opset=18,
     max_ir_version=10,
     extra="mnn",

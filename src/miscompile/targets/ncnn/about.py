@@ -12,6 +12,7 @@ ABOUT = About(
     script="miscompile.targets.ncnn.script:SCRIPT",
     distributions=("ncnn",),
     lowered=True,
+    blocks=(4, 8, 16),  # packed channels
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,

@@ -108,6 +108,7 @@ ABOUT = About(
     distributions=("onnxruntime",),
     other_builds={"onnxruntime": ("onnxruntime-gpu",)},
     second_implementation=1,
+    blocks=(4, 8, 16, 32),  # MLAS: channel blocks of 8 and 16, tiles of products of 4 to 32
     quick=True,
     max_opset=26,
     ci_tests=6000,
@@ -117,6 +118,7 @@ ABOUT = About(
     masks=_MASKS,
     transforms=tuple(TRANSFORMS),
     settle="miscompile.targets.onnxruntime.transforms:settled",
+    repeats=(Spec("concurrent"), Spec("bound")),
     variants={"reload": (Spec("reload"), Spec("reload").with_options(format="ort"))},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),

@@ -11,13 +11,13 @@ import onnxruntime as ort
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
-from miscompile.core.tensor import Tensor, numpy_name
+from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.targets import ort_values
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
 from miscompile.targets.onnxruntime import runner
 from miscompile.targets.onnxruntime.about import ABOUT
-from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtExternal, OrtReload
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtBound, OrtConcurrent, OrtExternal, OrtReload
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
@@ -46,7 +46,10 @@ class OnnxRuntime:
         """
         self._gate.pass_for(build.device)
         options, disabled = _options(build), build.disabled
-        match own_transform(build.transform, TRANSFORMS):
+        own = own_transform(build.transform, TRANSFORMS)
+        if isinstance(own, OrtBound):
+            options.enable_cpu_mem_arena = options.enable_mem_pattern = True
+        match own:
             case OrtReload(format=kind) if build.device == "cpu":
                 with scratch() as folder:
                     session = runner.start_reloaded(program.payload, options, disabled, str(folder), kind)
@@ -59,7 +62,7 @@ class OnnxRuntime:
                 session = runner.start_on(build.device, program.payload, options, disabled)
         if build.device != "cpu":
             _require_place(session, runner.PROVIDERS[build.device])
-        return OnnxSession(session, program)
+        return OnnxSession(session, program, own if isinstance(own, OrtBound | OrtConcurrent) else None)
 
     def fired(self, log: str) -> tuple[str, ...]:
         """Transformers that report a modification in the verbose log and can be switched off, each once, in order.
@@ -110,8 +113,13 @@ def _require_place(session: Any, provider: str) -> None:  # noqa: ANN401 - an ex
 class OnnxSession:
     """A built session."""
 
-    def __init__(self, session: Any, program: Program) -> None:  # noqa: ANN401 - an extension type
-        self._session = session
+    def __init__(
+        self,
+        session: Any,  # noqa: ANN401 - an extension type
+        program: Program,
+        use: OrtBound | OrtConcurrent | None = None,
+    ) -> None:
+        self._session, self._use = session, use
         self._inputs = [port.name for port in program.inputs]
         self._outputs = [port.name for port in program.outputs]
         self._all_plain = _PLAIN.issuperset([port.dtype for port in (*program.inputs, *program.outputs)])
@@ -120,12 +128,22 @@ class OnnxSession:
         """Run on one feed."""
         feeds = {name: value.array for name, value in zip(self._inputs, feed, strict=True)}
         if self._all_plain:
-            results = ort_values.run_arrays(self._session, self._outputs, feeds)
+            results = self._run(feeds)
             return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
         kinds = {name: DTYPES[value.dtype].code for name, value in zip(self._inputs, feed, strict=True)}
         types = {name: kind for name, kind in kinds.items() if kind in ort_values.WIDTHS}
         found = ort_values.run_words(self._session, self._outputs, feeds, types)
         return tuple([None if one is None else Tensor(BY_CODE[one[0]].name, one[1]) for one in found])
+
+    def _run(self, feeds: dict[str, Array]) -> "list[Array | None]":
+        """Run on one feed in the way that the transform asks for."""
+        match self._use:
+            case OrtBound():
+                return runner.run_bound(self._session, self._outputs, feeds)
+            case OrtConcurrent(threads=threads):
+                return runner.run_at_once(self._session, self._outputs, feeds, threads)
+            case _:
+                return ort_values.run_arrays(self._session, self._outputs, feeds)
 
 
 _PLAIN = frozenset(name for name, info in DTYPES.items() if info.code not in ort_values.WIDTHS)

@@ -6,13 +6,16 @@ long as the compilation of a small graph.
 
 import os
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import onnxruntime as ort
+from numpy.typing import NDArray
 from onnxruntime.capi import _pybind_state as native
 
-from miscompile.targets.ort_values import saturates
+from miscompile.targets.ort_values import run_arrays, saturates
 
 LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -62,6 +65,46 @@ def start_on(
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session([PROVIDERS[device], PROVIDERS["cpu"]], [CUDA_OPTIONS, {}], set(disabled))
     return session
+
+
+def run_at_once(
+    session: native.InferenceSession, outputs: Sequence[str], feed: Mapping[str, NDArray[np.generic]], threads: int
+) -> list[NDArray[np.generic] | None]:
+    """Run on one feed alone, then in several threads at once; return a result that differs from the first, if any."""
+    alone = run_arrays(session, outputs, feed)
+    with ThreadPoolExecutor(threads) as pool:
+        results = list(pool.map(lambda _: run_arrays(session, outputs, feed), range(4 * threads)))
+    return next((result for result in results if not equal(result, alone)), alone)
+
+
+def run_bound(
+    session: native.InferenceSession, outputs: Sequence[str], feed: Mapping[str, NDArray[np.generic]]
+) -> list[NDArray[np.generic] | None]:
+    """Run on one feed with inputs and outputs bound to memory; run twice, so that the outputs hold old results."""
+    shown = run_arrays(session, outputs, feed)
+    if any(value is None or np.asarray(value).dtype == object for value in (*shown, *feed.values())):
+        return shown
+    binding = native.SessionIOBinding(session)
+    values = {
+        name: ort.OrtValue.ortvalue_from_numpy(np.require(array, requirements="C")) for name, array in feed.items()
+    }
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value._ortvalue)
+    places = [ort.OrtValue.ortvalue_from_numpy(np.ones_like(np.asarray(value))) for value in shown]
+    for name, place in zip(outputs, places, strict=True):
+        binding.bind_ortvalue_output(name, place._ortvalue)
+    for _ in range(2):
+        session.run_with_iobinding(binding, None)
+    # An output that is an input of the model is not written to its place, but is among the binding's outputs.
+    return [np.array(value.numpy()) for value in binding.get_outputs()]
+
+
+def equal(some: Sequence[NDArray[np.generic] | None], others: Sequence[NDArray[np.generic] | None]) -> bool:
+    """Tell whether two lists of outputs agree in every bit."""
+    return all(
+        one is other if one is None or other is None else np.asarray(one).tobytes() == np.asarray(other).tobytes()
+        for one, other in zip(some, others, strict=True)
+    )
 
 
 def optimised(model: bytes, level: str, disabled: Collection[str]) -> bytes:

@@ -11,8 +11,9 @@ _RUN = (
     PLACEMENT
     + PRESENTED
     + '''\
+{% set used = presented if presented in ("bound", "concurrent") and not exotic else "" %}
 {% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
-{% set nothing = "None" if presented and not alike else nothing %}
+{% set nothing = "None" if (presented or used) and not alike else nothing %}
 {% set without = "off or ()" if nothing == "None" else "off" %}
 {% set begin = "start_on(device, " if placed else "start(" %}
 def run(level, off={{ nothing }}):
@@ -21,6 +22,9 @@ def run(level, off={{ nothing }}):
     device = {{ where }}
 {% endif %}
     payload, options = model.SerializeToString(), session_options(level, threads={{ faulty.threads }})
+{% if used == "bound" %}
+    options.enable_cpu_mem_arena = options.enable_mem_pattern = {{ sees }}
+{% endif %}
 {% if presented %}
     if {{ sees }}:
         with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +53,14 @@ def run(level, off={{ nothing }}):
 def seen(kind, words):
     """Return an output as numbers; 16-bit brain floats are widened, other foreign types stay bits."""
     return (words.astype(np.uint32) << 16).view(np.float32) if kind == TensorProto.BFLOAT16 else words
+{%- elif used %}
+    if {{ sees }}:
+{% if used == "bound" %}
+        return [run_bound(session, names, feed) for feed in feeds]
+{% else %}
+        return [run_at_once(session, names, feed, {{ given.threads | default(3) }}) for feed in feeds]
+{% endif %}
+    return [run_arrays(session, names, feed) for feed in feeds]
 {%- else %}
     return [run_arrays(session, names, feed) for feed in feeds]
 {%- endif %}
@@ -59,7 +71,8 @@ _PLAIN = (
     PLACEMENT
     + PRESENTED
     + '''\
-{% if not exotic and not placed and presented not in ("external", "reload") and faulty.threads == 1 %}
+{% set own = presented in ("external", "reload", "bound", "concurrent") %}
+{% if not exotic and not placed and not own and faulty.threads == 1 %}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
     options = ort.SessionOptions()

@@ -30,7 +30,28 @@ class OrtExternal:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": OrtReload, "external": OrtExternal}
+@dataclass(frozen=True, slots=True)
+class OrtConcurrent:
+    """The session runs on every feed in `threads` threads at once, and each result must be that of a run alone.
+
+    ONNX Runtime's documentation says that `Run` may be called from several threads. `seed` has no effect.
+    """
+
+    seed: int = 0
+    threads: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OrtBound:
+    """Inputs and outputs are bound to memory that several runs use; the session has its arena and memory patterns.
+
+    The results of the last run count. `seed` has no effect.
+    """
+
+    seed: int = 0
+
+
+TRANSFORMS = {"reload": OrtReload, "external": OrtExternal, "concurrent": OrtConcurrent, "bound": OrtBound}
 """The transforms by name."""
 
 

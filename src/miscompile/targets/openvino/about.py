@@ -258,6 +258,7 @@ ABOUT = About(
     other_builds={"tensorflow-cpu": ("tensorflow",)},
     second_implementation=2,
     cpu_caps={"AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2"}},
+    blocks=(8, 16, 32, 64),  # oneDNN: channel blocks of 8 and 16, tiles of products
     max_opset=22,
     max_ir_version=10,
     dynamic=True,

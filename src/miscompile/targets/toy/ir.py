@@ -73,6 +73,12 @@ class Code:
     _producers: dict[str, ToyCall] | None = None
     _uses: dict[str, int] | None = None
 
+    def copy(self) -> "Code":
+        """Return a copy that passes can rewrite; calls and arrays, which nobody changes, are shared."""
+        return Code(
+            self.inputs, list(self.outputs), list(self.calls), dict(self.constants), dict(self.types), self._serial
+        )
+
     def producer(self, name: str) -> ToyCall | None:
         """Return the call that defines `name`; None for inputs and constants."""
         if self._producers is None:

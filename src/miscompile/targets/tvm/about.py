@@ -62,6 +62,7 @@ ABOUT = About(
     adapter="miscompile.targets.tvm.adapter:Tvm",
     script="miscompile.targets.tvm.script:SCRIPT",
     distributions=("apache-tvm", "apache-tvm-ffi"),
+    blocks=(16, 32),  # the default tiles of its schedules
     max_opset=22,
     max_ir_version=10,
     dynamic=True,

@@ -48,6 +48,7 @@ ABOUT = About(
     script="miscompile.targets.xla.script:SCRIPT",
     distributions=("jax", "jaxlib"),
     lowered=True,
+    blocks=(8, 16, 128),  # vectors, and the tiles of its own products
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,

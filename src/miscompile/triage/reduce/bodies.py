@@ -38,6 +38,15 @@ class InnerBranch:
 
 
 @dataclass(frozen=True, slots=True)
+class SameBranch:
+    """Makes one branch of an If a copy of the other, at any depth, for bugs that need an If but not its choice."""
+
+    def edits(self, draft: Draft) -> Iterator[Draft]:
+        """Yield drafts in which both branches of one If are alike."""
+        yield from _everywhere(draft, _alike)
+
+
+@dataclass(frozen=True, slots=True)
 class OneTurn:
     """Replaces a Loop or Scan by its body, run once on its initial values, at any depth.
 
@@ -166,6 +175,19 @@ def _branches(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     if node.op == "If":
         for taken in ("then_branch", "else_branch"):
             yield spliced(graph, place, branch(node, taken, supply))
+
+
+def _alike(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
+    node = graph.nodes[place]
+    if node.op != "If":
+        return
+    for kept, other in (("then_branch", "else_branch"), ("else_branch", "then_branch")):
+        copied = branch(node, kept, supply)
+        outputs = tuple(ValueInfo(name, None) for name in copied.results)
+        body: Graph = node.attributes[other].value
+        body = replace(body, nodes=tuple(copied.nodes), initializers=copied.constants, outputs=outputs, types={})
+        changed = _with_bodies(node, {other: body})
+        yield replace(graph, nodes=(*graph.nodes[:place], changed, *graph.nodes[place + 1 :]), types={})
 
 
 def _once(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:

@@ -1,7 +1,7 @@
 """The standard reductions, in the order in which they are tried: those that remove the most for one run first."""
 
 from miscompile.triage.reduce.attributes import FewerAttributes, PlainerAttributes
-from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops
+from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops, SameBranch
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.cuts import BackCut, FrontCut
 from miscompile.triage.reduce.draft import Draft
@@ -34,6 +34,7 @@ def standard(capture: Capture, types_of: TypesOf = inferred) -> tuple[Reduction[
         Shortcut(),
         BypassInBodies(),
         BypassDeeper(),
+        SameBranch(),
         SameOperand(types_of),
         Frozen(),
         SharedConstants(),

@@ -1,5 +1,6 @@
 """The order on drafts that defines "smaller". A candidate that is not smaller is not tried."""
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -8,8 +9,9 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
-from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType
+from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueType
 from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.reduce.leaves import body_constants
 from miscompile.triage.reduce.reduction import Cost
 
 _PLAIN = {"float32": 0, "int64": 1, "int32": 2, "bool": 2, "float64": 3, "float16": 4, "uint8": 5, "int8": 5}
@@ -21,11 +23,13 @@ def cost_of(draft: Draft) -> Cost:
     """Return the cost of `draft`.
 
     The cost counts, in falling weight: nodes (those of bodies and of called functions included), nodes of bodies,
-    functions, outputs, inputs, feeds, attributes, elements, ranks, unusual element types, unusual values, bytes.
+    functions, outputs, inputs, feeds, attributes, elements, elements of outputs, ranks, unusual element types, unusual
+    values, bytes.
     """
     graph = draft.graph
     functions = {(function.domain, function.name): function for function in draft.model.functions}
     tensors = [*graph.initializers.values(), *(value for feed in draft.feeds for value in feed.values())]
+    tensors += [value for _, value in body_constants(graph)]
     attributes = list(_attributes(draft.model))
     tensors += [attribute.value for attribute in attributes if attribute.kind == "tensor"]
     infos = [info.type for info in (*graph.inputs, *graph.outputs) if isinstance(info.type, TensorType)]
@@ -39,6 +43,7 @@ def cost_of(draft: Draft) -> Cost:
         len(draft.feeds),
         len(attributes),
         sum(value.array.size for value in tensors),
+        sum(map(_size, (info.type for info in graph.outputs))),
         sum(value.array.ndim for value in tensors) + sum(len(info.shape or ()) for info in infos),
         sum(_PLAIN.get(dtype, _UNUSUAL) for dtype in dtypes),
         sum(map(oddity, tensors)) + sum(map(_attribute_oddity, attributes)),
@@ -68,6 +73,12 @@ def oddity(value: Tensor) -> int:
     if bool((flat * 4 == np.floor(flat * 4)).all()):
         return 7
     return 8 if np.array_equal(np.round(flat, 2).astype(numbers.dtype), numbers.ravel()) else 9
+
+
+def _size(kind: ValueType | None) -> int:
+    """Return the number of elements of a type; symbolic sizes count as one."""
+    shape = kind.shape or () if isinstance(kind, TensorType) else ()
+    return math.prod(size for size in shape if isinstance(size, int))
 
 
 def _weight(node: Node, functions: dict[tuple[str, str], Function]) -> int:

@@ -19,6 +19,9 @@ from miscompile.graph.rename import redirect
 from miscompile.graph.typing import value_types
 from miscompile.ops.registry import schema
 
+LOOP_CONTROLS = 2
+"""Inputs of a Loop's body that are no data: the number of the iteration, and the condition."""
+
 Reprogram = Callable[[Model, Feed], Program]
 """Makes the program of a model, and marks the outputs that are exact on the feed.
 
@@ -151,14 +154,22 @@ def _retyped(model: Model) -> Model:
 
 
 def loosened(graph: Graph) -> Graph:
-    """Return `graph` with no declared types in its bodies, for edits that change shapes or element types."""
-    return replace(graph, nodes=tuple(map_bodies(node, _loosened_body) for node in graph.nodes))
+    """Return `graph` with no declared types in its bodies, for edits that change shapes or element types.
+
+    The counter and the condition of a Loop keep theirs: no edit changes them, and compilers want them declared.
+    """
+    return replace(graph, nodes=tuple(map(_loosened_node, graph.nodes)))
 
 
-def _loosened_body(body: Graph) -> Graph:
+def _loosened_node(node: Node) -> Node:
+    kept = LOOP_CONTROLS if node.op == "Loop" and not node.domain else 0
+    return map_bodies(node, lambda body: _loosened_body(body, kept))
+
+
+def _loosened_body(body: Graph, kept: int) -> Graph:
     return replace(
         loosened(body),
-        inputs=tuple(ValueInfo(info.name, None) for info in body.inputs),
+        inputs=(*body.inputs[:kept], *(ValueInfo(info.name, None) for info in body.inputs[kept:])),
         outputs=tuple(ValueInfo(info.name, None) for info in body.outputs),
         types={},
     )

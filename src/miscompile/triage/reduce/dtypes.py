@@ -10,7 +10,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.edges import map_bodies
 from miscompile.graph.model import Attribute, Node
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.leaves import changed, leaves
+from miscompile.triage.reduce.leaves import all_leaves, changed
 
 _PLAINER = {
     "float64": ("float32",),
@@ -35,7 +35,7 @@ class PlainerTypes:
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with plainer element types."""
-        found = leaves(draft)
+        found = all_leaves(draft)
         for dtype in dict.fromkeys(leaf.value.dtype for leaf in found):
             names = {leaf.name for leaf in found if leaf.value.dtype == dtype}
             for goal in _PLAINER.get(dtype, ()):
@@ -47,7 +47,7 @@ class PlainerTypes:
 
 def retyped_everywhere(draft: Draft, dtype: str, goal: str) -> Draft:
     """Return the draft with `goal` in place of `dtype` in all leaves, constants and attributes that name a type."""
-    everywhere = retyped(draft, {leaf.name for leaf in leaves(draft) if leaf.value.dtype == dtype}, goal)
+    everywhere = retyped(draft, {leaf.name for leaf in all_leaves(draft) if leaf.value.dtype == dtype}, goal)
     return everywhere.with_nodes(_retyped(node, dtype, goal) for node in everywhere.graph.nodes)
 
 

@@ -14,9 +14,10 @@ from miscompile.base.errors import MiscompileError, ModelError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, Values
 from miscompile.core.ports import Oracle, Runner
 from miscompile.core.verdict import Evidence, Violated
+from miscompile.oracles.compare import finite
 from miscompile.triage.reduce.reduction import Cost, DraftKind, Reduction
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
@@ -35,6 +36,11 @@ def any_case(case: Case) -> bool:
     """Return True: the default demand on reduced cases."""
     del case
     return True
+
+
+def ignore(case: Case) -> None:
+    """Do nothing with a smaller case."""
+    del case
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +88,16 @@ def reduce_case(
     budget: Budget | None = None,
     reductions: Sequence[Reduction[D]] | None = None,
     admits: Callable[[Case], bool] = any_case,
+    on_smaller: Callable[[Case], None] = ignore,
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To keep the attribution, pass the oracle that `bisect.only` makes. `kind` converts such cases to drafts
-    (`GraphDrafts`, `InvalidDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must
-    also satisfy `admits`, which is called last. A case that `kind` cannot convert is returned unchanged. Deterministic
-    for a given `rng`.
+    (`GraphDrafts`, `InvalidDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results
+    must also satisfy `admits`, which is called last. `on_smaller` gets each case that is adopted. A case that
+    `kind` cannot convert is returned unchanged. Deterministic for a given `rng`.
     """
-    search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits)
+    search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits, on_smaller)
     if not search.start(case):
         return None
     if search.best is not None and search.defined:
@@ -109,9 +116,11 @@ class Search(Generic[D]):
         kind: DraftKind[D],
         budget: Budget,
         admits: Callable[[Case], bool] = any_case,
+        on_smaller: Callable[[Case], None] = ignore,
     ) -> None:
         self._oracle, self._runner, self._seed, self._kind, self._budget = oracle, runner, seed, kind, budget
         self._admits = admits
+        self._on_smaller = on_smaller
         self._seen: set[str] = set()
         self._slippages: dict[Symptom, Slippage] = {}
         self._steps: list[str] = []
@@ -128,6 +137,7 @@ class Search(Generic[D]):
         evidence = examination.verdict.evidence
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
         self._wanted = symptom_of(evidence, examination.faulty)
+        self._finite = _finite(examination)
         try:
             draft = self._kind.take_apart(case, evidence)
         except ModelError:
@@ -167,10 +177,13 @@ class Search(Generic[D]):
         if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
             self._keep_slippage(small, Slippage(case, examination.verdict, examination.faulty), symptom)
             return False
+        if self._finite and not _finite(examination):
+            return False  # a reader would take the bug for one of values that are not finite
         if not self._kind.defined(small) or not self._admits(case):
             return False
         self.best, self._cost = small, cost
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
+        self._on_smaller(case)
         return True
 
     def result(self) -> Reduced:
@@ -244,3 +257,8 @@ class Search(Generic[D]):
         if self._tries >= self._budget.tries or self._budget.expired():
             self._complete = False
         return not self._complete
+
+
+def _finite(seen: Examination) -> bool:
+    """Tell whether no result that is known to be right contains NaN or infinity."""
+    return not isinstance(seen.reference, Values) or finite(seen.reference)

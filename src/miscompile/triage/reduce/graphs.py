@@ -9,8 +9,9 @@ from miscompile.core.case import Case
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Evidence
 from miscompile.graph.check import check
+from miscompile.graph.model import TensorType, ValueInfo
 from miscompile.oracles.disruptive import is_invalid
-from miscompile.triage.reduce.capture import ReferenceCapture
+from miscompile.triage.reduce.capture import Captured, ReferenceCapture
 from miscompile.triage.reduce.catalogue import standard
 from miscompile.triage.reduce.cost import cost_of
 from miscompile.triage.reduce.defined import Guard
@@ -45,8 +46,15 @@ class GraphDrafts:
         return take_apart(case)
 
     def tidy(self, draft: Draft) -> Draft:
-        """Return the draft without the parts that its outputs do not need."""
-        return tidy(draft)
+        """Return the draft without the parts that its outputs do not need.
+
+        Outputs whose rank inference does not find get the sizes that they have, because onnx's checker demands a rank.
+        """
+        small = tidy(draft)
+        if all(_ranked(info) for info in small.graph.outputs):
+            return small
+        captured = self.capture(small)
+        return small.with_graph(outputs=tuple(_with_sizes(info, captured) for info in small.graph.outputs))
 
     def cost(self, draft: Draft) -> Cost:
         """Return the cost of a draft; see `cost_of`."""
@@ -74,3 +82,16 @@ class GraphDrafts:
         """Return the inner values of a draft."""
         assert self._capture is not None, "a case is taken apart first"
         return self._capture
+
+
+def _ranked(info: ValueInfo) -> bool:
+    return not isinstance(info.type, TensorType) or info.type.shape is not None
+
+
+def _with_sizes(info: ValueInfo, captured: Captured) -> ValueInfo:
+    """Give an output without a rank the sizes of its values; it stays as it is where they are unknown, or differ."""
+    shapes = {known[info.name].shape if info.name in known else None for known in captured}
+    if _ranked(info) or None in shapes or len(shapes) != 1:
+        return info
+    assert isinstance(info.type, TensorType)
+    return ValueInfo(info.name, TensorType(info.type.dtype, shapes.pop()))

@@ -9,9 +9,12 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.triage.reduce.cost import oddity
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.leaves import changed, leaves, structural
+from miscompile.triage.reduce.leaves import Change, all_leaves, changed, operands_with, structural
 
 Fill = Callable[[Array], Array]
+
+_ZERO_POINTS = frozenset({"int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2", "int32"})
+"""Element types of zero points and biases, for which zero is the plainest."""
 
 
 def _whole(numbers: Array) -> Array:
@@ -31,6 +34,12 @@ def _one_element(place: int) -> Fill:
     return fill
 
 
+def _only_special(numbers: Array) -> Array:
+    """Ones, but for NaN and infinities, which some bugs need."""
+    given = np.asarray(numbers, np.float64)
+    return np.where(np.isfinite(given), 1.0, given)
+
+
 _FILLS: tuple[Fill, ...] = (
     lambda numbers: np.zeros(numbers.shape),
     lambda numbers: np.ones(numbers.shape),
@@ -38,6 +47,7 @@ _FILLS: tuple[Fill, ...] = (
     lambda numbers: np.arange(numbers.size, dtype=np.float64).reshape(numbers.shape),
     _one_element(0),
     _one_element(-1),
+    _only_special,
     _whole,
     lambda numbers: np.rint(np.asarray(numbers, np.float64) * 4) / 4,
     lambda numbers: np.round(np.asarray(numbers, np.float64), 2),
@@ -50,30 +60,35 @@ class PlainerValues:
     """Fills leaves with zeros, ones, twos, a count, one element that is not zero, whole numbers, quarters,
     hundredths.
 
-    All leaves at once first, then one at a time. It does not change leaves that determine shapes.
+    All leaves at once first, then one at a time. It does not change leaves that determine shapes. Scales of
+    quantisation and trip counts get ones in place of zeros, because a reader would take the zero for the cause.
     """
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with plainer elements."""
         fixed = structural(draft)
-        found = [leaf for leaf in leaves(draft) if leaf.name not in fixed and _numeric(leaf.value)]
+        found = [leaf for leaf in all_leaves(draft) if leaf.name not in fixed and _numeric(leaf.value)]
+        positive = operands_with(draft, "quantisation", "control")
         odd = [leaf.name for leaf in found if oddity(leaf.value) > 0 or leaf.fed]
         if len(odd) > 1:
             for fill in _FILLS:
-                yield changed(draft, set(odd), _filled(fill))
+                yield changed(draft, set(odd), _filled(fill, positive))
         for name in odd:
             for fill in _FILLS:
-                yield changed(draft, {name}, _filled(fill))
+                yield changed(draft, {name}, _filled(fill, positive))
 
 
 def _numeric(value: Tensor) -> bool:
     return value.array.dtype.kind in "fiub" and not value.dtype.startswith("float8")
 
 
-def _filled(fill: Fill) -> Callable[[str, Tensor], Tensor]:
-    def change(_: str, value: Tensor) -> Tensor:
+def _filled(fill: Fill, positive: set[str]) -> Change:
+    def change(name: str, value: Tensor) -> Tensor:
         info = DTYPES[value.dtype]
-        plain = np.clip(fill(value.numbers()), info.low, info.high)
+        filled = fill(value.numbers())
+        plain = np.where(np.isfinite(filled), np.clip(filled, info.low, info.high), filled)
+        if name in positive and value.dtype not in _ZERO_POINTS:
+            plain = np.where(plain == 0, 1, plain)
         return tensor(plain != 0 if value.dtype == "bool" else plain, value.dtype)
 
     return change

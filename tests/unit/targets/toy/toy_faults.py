@@ -106,7 +106,9 @@ CASES: dict[str, Case] = {
         {"w": _CONV_W, "s": _ONE, "z": _ONE, "m": _TWO, "v": _TWO},
     ),
     "folding_in_float32": case([node("Exp", "c", "a")], {}, "a", {"c": np.array([0.1, 1.7], np.float64)}),
-    "bool_or_as_add": case([node("Or", "x x", "a")], {"x": np.array([True, False])}, "a"),
+    "bool_or_as_add": case(
+        [node("Or", "x y", "a")], {"x": np.array([True, False]), "y": np.array([True, True])}, "a"
+    ),
     "unsigned_sub_clamped": case(
         [node("Sub", "x y", "a")], {"x": np.array([1, 9], np.uint8), "y": np.array([2, 3], np.uint8)}, "a"
     ),

@@ -1,0 +1,233 @@
+"""The oracle of special values: NaN, infinities, signed zeros, and numbers at the ends of a type and of an operator.
+
+A violation is an element about which IEEE 754, the operators' pages and the unoptimised build agree, and which the
+optimised build computes differently. Whatever the standards leave open is a reading (`readings.FREEDOMS`): where two
+readings differ, nothing is said. Violations are of the kind `special`, which no other oracle gives, because compilers
+have a policy about them of their own (`[[policy]]` in `known.toml`).
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, Values, status_of
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Array, Tensor
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Verdict, Violated
+from miscompile.graph.read import read
+from miscompile.ops.special import least_normal
+from miscompile.oracles.compare import contradiction
+from miscompile.oracles.judge import bad_build
+from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.readings import CHOICES, ReadableProgram
+from miscompile.targets.known import Policy, known
+from miscompile.targets.registry import parse_target
+
+ORACLE = "special"
+"""The name of this oracle in recipes, of its rule and of the kind of its findings."""
+
+SpecialClass = Literal["nan", "infinity", "underflow", "zero-sign", "number", "integer"]
+"""NaN where a number is right or the reverse; an infinity likewise; zero likewise; the other zero; a number that is
+wrong by far; an integer or a truth value."""
+
+_FAR = 0.01
+"""Share of a number by which another one must differ to be wrong, beside what the readings explain."""
+
+_SPREADS = 16.0
+"""Multiple of the spread of the readings by which a number must differ to be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """Holds the optimised build of programs on special values against the unoptimised one and the readings.
+
+    With `only`, the class of a finding, elements of other classes are no violation.
+    """
+
+    target: str
+    disabled: frozenset[str] = field(default_factory=frozenset)
+    only: str = ""
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the unoptimised and the optimised run."""
+        del rng
+        return (Run(case, self.target, Build("off")), Run(case, self.target, Build("full", self.disabled)))
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge the second run by the first one and by the readings of the program."""
+        reference, other = outcomes[0], outcomes[1]
+        if not isinstance(reference, Values):
+            return Inconclusive(f"{status_of(reference)} without optimisation")
+        if not isinstance(other, Values):
+            return bad_build(runs[1], runs[0], other)
+        ports = runs[0].case.program.outputs
+        if contradiction(ports, reference) or contradiction(ports, other):
+            return Inconclusive("undeclared types")  # other oracles judge types
+        if other.results is reference.results or not _differing(reference, other):
+            return Holds()
+        return _judge_elements(runs, reference, other, self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element that differs, by feed, output and flat place, with what it is and what it should be."""
+
+    feed: int
+    output: int
+    place: int
+    kind: SpecialClass
+    want: float
+    got: float
+
+
+def _differing(reference: Values, other: Values) -> list[tuple[int, int]]:
+    """Return feeds and outputs that have elements of another class, or far apart."""
+    return [
+        (feed, output)
+        for feed, (expected, actual) in enumerate(zip(reference.results, other.results, strict=True))
+        for output, (want, got) in enumerate(zip(expected, actual, strict=True))
+        if want is not None and got is not None and not want.same(got) and _unlike(want, want, got).any()
+    ]
+
+
+def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only: str) -> Verdict:
+    case = runs[0].case
+    names = [port.name for port in case.program.inputs]
+    free, declined = False, ""
+    try:
+        program = ReadableProgram(read(case.program.payload))
+        for feed in dict.fromkeys(feed for feed, _ in _differing(reference, other)):
+            readings = program.readings(dict(zip(names, case.feeds[feed], strict=True)))
+            for element in _wrong(feed, readings, reference, other):
+                if only not in ("", element.kind):
+                    continue
+                policy = policy_of(runs[1].target, element.kind, [node.op for node in program.model.graph.nodes])
+                if policy is None or policy.status == "accepted":
+                    return _violated(runs, element, policy)
+                declined = f"declined by the compiler: {element.kind}"
+            free = True
+    except ModelError as error:
+        return Inconclusive("nothing is specified about this program", str(error))
+    return Holds(declined or ("the standards leave it open" if free else ""))
+
+
+def _wrong(feed: int, readings: Mapping[str, Sequence[Array]], reference: Values, other: Values) -> Sequence[_Element]:
+    """Return the wrong elements of a feed, of each output the first one of each class."""
+    found: dict[tuple[int, SpecialClass], _Element] = {}
+    for output, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):
+        if want is None or got is None or want.same(got):
+            continue
+        named = {name: Tensor(want.dtype, _stored(values[output], want.dtype)) for name, values in readings.items()}
+        base, *others = named.values()
+        if base.shape != want.shape:
+            continue
+        spread = _spread(base, others)
+        agreed = ~_unlike(base, base, want, spread)
+        for reading in others:
+            agreed &= ~_unlike(base, base, reading, spread)
+        wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
+        for place in np.flatnonzero(wrong):
+            expected, actual = want.numbers().flat[place], got.numbers().flat[place]
+            kind = _class_of(want.dtype, expected, actual)
+            element = _Element(feed, output, int(place), kind, float(expected), float(actual))
+            found.setdefault((output, kind), element)
+    return tuple(found.values())
+
+
+def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
+    """Tell where a number stands that no reading has: each is NaN or infinite, and so is the unoptimised build.
+
+    Of the readings only those may differ that change numbers a little (`exp(100) * exp(-100)` is NaN where subnormal
+    numbers are zero, and else infinite). Where a single node may choose, a mixture of choices may be a number.
+    """
+    if not is_float(want.dtype):
+        return np.zeros(want.shape, bool)
+    base = readings["as written"]
+    found = ~np.isfinite(want.numbers()) & np.isfinite(got.numbers())
+    for name, reading in readings.items():
+        found &= ~np.isfinite(reading.numbers())
+        if name in CHOICES:
+            found &= ~_unlike(base, base, reading)
+    return np.asarray(found)
+
+
+def _spread(base: Tensor, others: Sequence[Tensor]) -> Array | None:
+    """Return how far apart the readings of finite elements are."""
+    if not is_float(base.dtype):
+        return None
+    with np.errstate(all="ignore"):
+        gaps = [np.abs(one.numbers().astype(np.float64) - base.numbers().astype(np.float64)) for one in others]
+    found: Array = np.nanmax([np.where(np.isfinite(gap), gap, 0.0) for gap in (np.zeros(base.shape), *gaps)], axis=0)
+    return found
+
+
+def _unlike(base: Tensor, left: Tensor, right: Tensor, spread: Array | None = None) -> Array:
+    """Tell for each element whether two tensors have it in different classes, or far apart."""
+    a, b = left.numbers(), right.numbers()
+    if not is_float(base.dtype):
+        return np.asarray(a != b)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        both = np.isfinite(a) & np.isfinite(b)
+        allowed = _FAR * np.maximum(np.abs(a), np.abs(b)) + 2 * least_normal(base.dtype)
+        far = np.abs(a - b) > allowed + _SPREADS * (0.0 if spread is None else spread)
+        signs = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+        alike = (np.isnan(a) & np.isnan(b)) | (a == b)
+    return np.asarray(np.where(both, far | signs, ~alike))
+
+
+def _class_of(dtype: str, want: Any, got: Any) -> SpecialClass:  # noqa: ANN401 - a number of numpy
+    if not is_float(dtype):
+        return "integer"
+    if np.isnan(want) != np.isnan(got):
+        return "nan"
+    if np.isinf(want) or np.isinf(got):
+        return "infinity"
+    if want == 0 and got == 0:
+        return "zero-sign"
+    return "underflow" if want == 0 or got == 0 else "number"
+
+
+def _stored(values: Array, dtype: str) -> Array:
+    return values.view(np.uint16) if dtype == "bfloat16" else values.astype(DTYPES[dtype].storage)
+
+
+def _violated(runs: Sequence[Run], element: _Element, policy: Policy | None) -> Violated:
+    port = runs[0].case.program.outputs[element.output]
+    message = (
+        f"output '{port.name}': element {element.place} is {element.got!r} instead of {element.want!r}, as IEEE 754, "
+        "the operators' pages and the unoptimised build have it"
+    )
+    stated = {"status": "undecided"} if policy is None else {"status": policy.status, "link": policy.link}
+    details = {
+        "feed": element.feed, "output": element.output, "element": element.place, "special": element.kind,
+        "policy": stated,
+    }  # fmt: skip
+    return Violated(Evidence("special", ORACLE, message, runs[1], runs[0], port.name, details))
+
+
+def policy_of(target: str, kind: SpecialClass, operators: Sequence[str]) -> Policy | None:
+    """Return what the developers of a target have said about violations of a class, None where they have not."""
+    return known(parse_target(target).about.name).policy(kind, operators)
+
+
+def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the unoptimised and the faulty build, judged as this oracle judges elements of the class of `evidence`."""
+    del options, facts
+    judge = Special(evidence.faulty.target, only=str(evidence.details.get("special", "")))
+    return pair_of(evidence, context.rule, judged_by=judge)
+
+
+def _make(options: NoOptions, context: OracleContext) -> Special:
+    del options
+    return Special(context.target, disabled=context.off(context.target))
+
+
+KIND = OracleKind(ORACLE, "results on NaN, infinities, signed zeros and the ends of types", _hold, _make)
