@@ -72,7 +72,7 @@ OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or 
 def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> About:  # noqa: ANN401 - fields of About
     """Return the description of an optimiser whose folder is called `name`.
 
-    `more` are further fields; `masks` are added to those that all optimisers have.
+    `more` are further fields; `masks` come before those that all optimisers have.
     """
     folder = f"miscompile.targets.{name}"
     given: dict[str, Any] = {
@@ -90,7 +90,7 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "options": OPTIONS,
         "extra": name,
     }
-    more["masks"] = (*MASKS, *more.get("masks", ()))
+    more["masks"] = (*more.get("masks", ()), *MASKS)
     return About(**{"name": name, "title": title, "passes": tuple(passes), **given, **more})
 
 
