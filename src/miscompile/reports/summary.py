@@ -205,7 +205,8 @@ def cluster_lines(summary: Summary) -> list[Text]:
 def _model_line(summary: Summary) -> str:
     """Return the line that says what of a model was tested."""
     whole, judged = summary.counters.get(MODEL_TESTS, 0), summary.counters.get(MODEL_JUDGED, 0)
-    line = f"{whole:,} tests of the model as a whole, {judged:,} of them judged; {summary.tests - whole:,} of its slices"
+    slices = summary.tests - whole
+    line = f"{whole:,} tests of the model as a whole, {judged:,} of them judged; {slices:,} of its slices"
     return f"{line}. Only slices were tested: {summary.only_slices}." if summary.only_slices else line
 
 

@@ -204,8 +204,8 @@ def test_the_operator_that_fails_by_itself_is_a_part_of_the_message() -> None:
 
 def test_an_optimiser_with_masks_of_its_own_keeps_those_that_all_have() -> None:
     lost = (
-        "Nodes in a graph must be topologically sorted, however input 'v0' of node: \nname:  OpType: {}\n is not output of "
-        "any previous nodes.\n\n==> Context: Bad node spec for node. Name:  OpType: {}"
+        "Nodes in a graph must be topologically sorted, however input 'v0' of node: \nname:  OpType: {}\n is not "
+        "output of any previous nodes.\n\n==> Context: Bad node spec for node. Name:  OpType: {}"
     )
     for target in ("float16converter", "onnxsim"):
         texts = {normalise(placeless(lost.format(*ops), target)) for ops in (("Where", "If"), ("Neg", "Loop"))}
