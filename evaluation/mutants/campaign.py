@@ -51,7 +51,8 @@ class Score:
 
     `fixed` are the kills of the on/off comparison with a fixed threshold on the same programs, `misled` its false
     alarms. `infected` counts the tests that concerned each mutant, `changed` those after which its optimised program
-    was another one. `broken` are the mutants that cannot even be loaded.
+    was another one. `broken` are the mutants that cannot even be loaded;
+    `done` tells whether the campaign reached its end.
     """
 
     arm: str
@@ -65,6 +66,7 @@ class Score:
     infected: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    done: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as a JSON object."""

@@ -68,24 +68,26 @@ def measure(settings: MutationSettings, watch: Watch) -> Iterator[MutationFigure
 def _measured(
     arm: str, settings: MutationSettings, figures: MutationFigures, watch: Watch
 ) -> Iterator[MutationFigures]:
-    """Measure one arm; it is among the figures when it is done, so that an interrupted one begins again."""
+    """Measure one arm; one that is interrupted begins again next time."""
     draw = draw_for(arm, settings.seed, settings.nnsmith)
     campaign = MutantCampaign(arm, draw, settings.seed, tuple(figures.mutants))
+    figures.scores[arm] = campaign.score
     for score in campaign.run(settings.seconds, settings.tests):
         if score.tests % _EVERY == 0:
             watch(f"{arm}: {len(score.kills)} killed", round(score.seconds), round(settings.seconds))
-    figures.scores[arm] = campaign.score
+            yield figures
+    campaign.score.done = True
     yield figures
 
 
 def _known(out: Path | None, described: dict[str, str]) -> dict[str, Score]:
-    """Return the scores that a file of figures holds."""
+    """Return the finished scores that a file of figures holds."""
     if out is None or not out.exists() or not out.stat().st_size:
         return {}
     data = json.loads(out.read_text("utf-8"))
     if data["mutants"] != described:
         raise UsageError(f"{out} has the figures of other mutants; choose another --json")
-    return {name: score_from(score) for name, score in data["scores"].items()}
+    return {name: score_from(score) for name, score in data["scores"].items() if score["done"]}
 
 
 def _arms(settings: MutationSettings) -> list[str]:

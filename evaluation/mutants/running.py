@@ -46,7 +46,10 @@ def limited() -> Iterator[None]:
 
 
 class SharedRuns:
-    """What the runs of one test have in common: programs as they were read, and what the sound toy makes of them."""
+    """What the runs of one test have in common: programs as they were read, and what the sound toy makes of them.
+
+    `outcomes` hold the optimised program beside the outcome, None when the sound toy has refused it.
+    """
 
     def __init__(self) -> None:
         self._read: dict[bytes, Code | Exception] = {}
@@ -129,7 +132,6 @@ class SharedRunner:
         self, run: Run, optimiser: Optimiser, sound: tuple[Outcome, Code | None] | None
     ) -> tuple[Outcome, Code | None]:
         stage: Stage = "compile"
-        code: Code | None = None
         try:
             with limited():
                 code = self._shared.code(run.case).copy()
@@ -140,9 +142,9 @@ class SharedRunner:
                 session = ToySession(code, optimiser)
                 results = tuple(session.run(feed) for feed in run.case.feeds)
         except _TooLongError:
-            return TimedOut(stage, LIMIT_SECONDS), code
+            return TimedOut(stage, LIMIT_SECONDS), None
         except Exception as error:  # noqa: BLE001 - mutants raise whatever they like
-            return _failure(stage, error), code
+            return _failure(stage, error), None
         return Values(results, Observations()), code
 
 
