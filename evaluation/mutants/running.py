@@ -165,7 +165,9 @@ class TracingRunner:
                 trace = trace_of(code, run.build.level, run.build.disabled, self._infection)
                 for feed in run.case.feeds if TILED & {call.op for call in code.calls} else ():
                     ToySession(code, self._infection.optimiser).run(feed)
-                self._infection.meet({call.op for one in (code, optimised, self._shared.code(run.case)) for call in one.calls})
+                self._infection.meet(
+                    {call.op for one in (code, optimised, self._shared.code(run.case)) for call in one.calls}
+                )
                 trace.note(self._infection, ELSEWHERE)
                 self._shared.traces[key] = trace
         return [self._shared.outcomes[_key(run)][0] for run in runs]

@@ -73,9 +73,7 @@ def trace_of(code: Code, level: str, disabled: frozenset[str], infection: Infect
     return trace
 
 
-def _step(
-    code: Code, passes: tuple[Pass, ...], entry: int, number: int, trace: Trace, infection: Infection
-) -> None:
+def _step(code: Code, passes: tuple[Pass, ...], entry: int, number: int, trace: Trace, infection: Infection) -> None:
     before = code.copy()
     changed = passes[entry].sweep(code, frozenset())
     if infection.names:
@@ -85,9 +83,7 @@ def _step(
         trace.steps.append(Step(entry, number, before, before, changed))
 
 
-def mutated(
-    trace: Trace, name: str, optimiser: Optimiser, level: str, disabled: frozenset[str]
-) -> Code | None:
+def mutated(trace: Trace, name: str, optimiser: Optimiser, level: str, disabled: frozenset[str]) -> Code | None:
     """Return the program that a mutant makes; None when it is that of the sound passes."""
     for number in sorted(trace.infected.get(name, ())):
         step = trace.steps[number]

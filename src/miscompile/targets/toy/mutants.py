@@ -87,8 +87,8 @@ _ADDED = {
     "Transpose": "Concat", "MatMul": "Relu", "Neg": "Abs", "BitwiseAnd": "BitwiseXor", "Reshape": "Transpose",
 }  # fmt: skip
 """An operator of a list, and one that does not belong beside it."""
-_HARMLESS = frozenset({"retain", "_forget", "append", "add", "update"})
-"""Methods whose calls stay: without them a pass does nothing, or fails at once."""
+_ESSENTIAL = frozenset({"retain", "swap", "bypass", "append", "add", "update"})
+"""Methods whose calls stay: a pass that does not call them does nothing, which is sound."""
 
 
 def _is_refusal(node: ast.If) -> bool:
@@ -110,7 +110,7 @@ def _conditions(test: ast.expr) -> Iterator[ast.expr]:
     """Yield `test` without one of its parts, for each part."""
     if isinstance(test, ast.BoolOp):
         for place, part in enumerate(test.values):
-            if not _is_presence(part):
+            if not _is_presence(part) and not _is_about_bugs(part):
                 rest = [*test.values[:place], *test.values[place + 1 :]]
                 yield rest[0] if len(rest) == 1 else ast.BoolOp(test.op, rest)
 
@@ -123,7 +123,7 @@ def _of_statement(node: ast.stmt) -> Iterator[Change]:
             yield "drop-guard", ast.Pass()
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         called = node.value.func
-        if isinstance(called, ast.Attribute) and called.attr not in _HARMLESS:
+        if isinstance(called, ast.Attribute) and called.attr not in _ESSENTIAL:
             yield "drop-step", ast.Pass()
 
 
@@ -132,8 +132,9 @@ def _of_condition(node: ast.expr) -> Iterator[Change]:
         if isinstance(node.op, ast.And):
             yield from (("drop-condition", rest) for rest in _conditions(node))
     elif isinstance(node, ast.IfExp):
-        yield "missed-case", node.body
-        yield "missed-case", node.orelse
+        for part in (node.body, node.orelse):
+            if not (isinstance(part, ast.Constant) and part.value is None):  # a pass that finds nothing is sound
+                yield "missed-case", part
     elif isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS:
         changed = _COMPARISONS[type(node.ops[0])]()
         yield "comparison", ast.Compare(node.left, [changed, *node.ops[1:]], node.comparators)
@@ -263,6 +264,8 @@ def _places(root: ast.AST, statement: ast.stmt | None, in_test: bool) -> Iterato
                 continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue
+            if isinstance(node, ast.If | ast.IfExp) and _is_about_bugs(node.test):
+                continue
             inner = node if isinstance(node, ast.stmt) else statement
             tested = not isinstance(node, ast.stmt) and (in_test or (isinstance(root, ast.If) and field == "test"))
             yield Place(root, field, index, node), inner, tested
@@ -294,10 +297,11 @@ def source_of(module: str) -> str:
 
 
 def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the functions and tables of a module with their names."""
+    """Yield the functions and tables of a module with their names, without what only planted bugs use."""
     for part in tree.body:
         if isinstance(part, ast.FunctionDef):
-            yield part.name, part
+            if not (ast.get_docstring(part) or "").startswith("Fault"):  # it runs for planted bugs only
+                yield part.name, part
         elif isinstance(part, ast.Assign | ast.AnnAssign):
             target = part.targets[0] if isinstance(part, ast.Assign) else part.target
             if isinstance(target, ast.Name) and not target.id.endswith(("Sweep", "Rule")):
