@@ -9,7 +9,7 @@ import ast
 import copy
 from collections.abc import Callable, Collection, Iterator
 
-from miscompile.targets.toy.mutants import MUTATED, Modules, Site, sites_of, source_of
+from miscompile.targets.toy.mutants import MUTATED, Modules, MutationSite, sites_of, source_of
 
 _WRITES = frozenset({"_rescale", "merge_reshapes", "rule", "sweep", "_become", "setdefault", "add_constant"})
 """Functions that a test of an `if` may call and that change the program, so that it cannot be tried twice."""
@@ -95,7 +95,7 @@ def _call(name: str, *args: ast.expr) -> ast.stmt:
     return ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(args), []))
 
 
-def _changed_test(site: Site) -> ast.expr | None:
+def _changed_test(site: MutationSite) -> ast.expr | None:
     """Return the test of the mutant if the change is in a test of an `if` that can be tried."""
     statement = site.statement
     if not isinstance(statement, ast.If) or not (site.in_test or site.place.node is statement):

@@ -60,7 +60,7 @@ class Mutant:
     after: str
 
 
-Change = tuple[str, ast.AST]
+NodeChange = tuple[str, ast.AST]
 """The operator of mutation, and what stands in the place of a node."""
 
 _COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
@@ -115,7 +115,7 @@ def _conditions(test: ast.expr) -> Iterator[ast.expr]:
                 yield rest[0] if len(rest) == 1 else ast.BoolOp(test.op, rest)
 
 
-def _of_statement(node: ast.stmt) -> Iterator[Change]:
+def _of_statement(node: ast.stmt) -> Iterator[NodeChange]:
     if isinstance(node, ast.If) and _is_refusal(node):
         for rest in _conditions(node.test) if isinstance(node.test, ast.BoolOp) else ():
             yield "drop-guard", ast.If(rest, node.body, node.orelse)
@@ -127,7 +127,7 @@ def _of_statement(node: ast.stmt) -> Iterator[Change]:
             yield "drop-step", ast.Pass()
 
 
-def _of_condition(node: ast.expr) -> Iterator[Change]:
+def _of_condition(node: ast.expr) -> Iterator[NodeChange]:
     if isinstance(node, ast.BoolOp):
         if isinstance(node.op, ast.And):
             yield from (("drop-condition", rest) for rest in _conditions(node))
@@ -142,7 +142,7 @@ def _of_condition(node: ast.expr) -> Iterator[Change]:
         yield "negation", node.operand
 
 
-def _of_number(node: ast.expr) -> Iterator[Change]:
+def _of_number(node: ast.expr) -> Iterator[NodeChange]:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool):
             yield "constant", ast.Constant(not node.value)
@@ -163,7 +163,7 @@ def _of_number(node: ast.expr) -> Iterator[Change]:
         yield "off-by-one", ast.Slice(node.lower, ast.BinOp(node.upper, ast.Sub(), ast.Constant(1)), node.step)
 
 
-def _of_call(node: ast.expr) -> Iterator[Change]:
+def _of_call(node: ast.expr) -> Iterator[NodeChange]:
     if isinstance(node, ast.Call):
         called, args = node.func, node.args
         name = called.id if isinstance(called, ast.Name) else ""
@@ -192,7 +192,7 @@ def _is_numeric(called: ast.expr) -> bool:
     return isinstance(called, ast.Subscript)
 
 
-def _of_tuple(node: ast.expr) -> Iterator[Change]:
+def _of_tuple(node: ast.expr) -> Iterator[NodeChange]:
     if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
         words = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         if words and len(words) == len(node.elts):
@@ -217,7 +217,7 @@ _OPERATORS = (_of_condition, _of_number, _of_call, _of_tuple)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MutationPlace:
     """A node with the field of its parent in which it stands (`index`: its place in a list, None: alone)."""
 
     parent: ast.AST
@@ -234,7 +234,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class MutationSite:
     """A mutant with the place of its change in the syntax tree of the module, and what is put there.
 
     `statement` is the innermost statement of a function around it (None: the change is in a table of the module);
@@ -242,13 +242,13 @@ class Site:
     """
 
     mutant: Mutant
-    place: Place
+    place: MutationPlace
     changed: ast.AST
     statement: ast.stmt | None
     in_test: bool
 
 
-_Walked = tuple[Place, ast.stmt | None, bool]
+_Walked = tuple[MutationPlace, ast.stmt | None, bool]
 
 _SKIPPED = ("annotation", "returns", "decorator_list", "type_ignores", "args")
 """Fields without anything to change: types, and the parameters of functions."""
@@ -268,7 +268,7 @@ def _places(root: ast.AST, statement: ast.stmt | None, in_test: bool) -> Iterato
                 continue
             inner = node if isinstance(node, ast.stmt) else statement
             tested = not isinstance(node, ast.stmt) and (in_test or (isinstance(root, ast.If) and field == "test"))
-            yield Place(root, field, index, node), inner, tested
+            yield MutationPlace(root, field, index, node), inner, tested
             yield from _places(node, inner, tested)
 
 
@@ -278,7 +278,7 @@ def _is_about_bugs(node: ast.AST) -> bool:
     )
 
 
-def _changes(place: Place) -> Iterator[Change]:
+def _changes(place: MutationPlace) -> Iterator[NodeChange]:
     node = place.node
     if isinstance(node, ast.stmt):
         yield from _of_statement(node)
@@ -308,7 +308,7 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield target.id, part
 
 
-def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
+def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[MutationSite]:
     """Yield all changes of a module in the order of its source, in `tree`, its syntax tree; `only` names just one."""
     counts: dict[tuple[str, str], int] = {}
     for function, part in _named_parts(tree):
@@ -322,7 +322,7 @@ def sites_of(module: str, tree: ast.Module, only: str = "") -> Iterator[Site]:
                 before, after = (ast.unparse(ast.fix_missing_locations(one)) for one in (place.node, changed))
                 if before != after:
                     mutant = Mutant(name, module, function, operator, line, before, after)
-                    yield Site(mutant, place, changed, statement, in_test)
+                    yield MutationSite(mutant, place, changed, statement, in_test)
 
 
 @cache
