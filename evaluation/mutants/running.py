@@ -149,7 +149,7 @@ class SharedRunner:
 
 
 class TracingRunner:
-    """Records the steps of each optimised program, with the mutants that they infect; the outcomes are the sound ones."""
+    """Records the steps of each optimised program, with the mutants that they infect; its outcomes are the sound ones."""
 
     def __init__(self, shared: SharedRuns, infection: Infection) -> None:
         self._shared = shared

@@ -104,17 +104,23 @@ def _finish(
     if step.round < ROUNDS:
         earlier = [one for one in trace.steps[:number] if one.round == step.round]
         changed = changed or any(one.changed for one in earlier)
-        for entry in rounds[rounds.index(step.entry) + 1 :]:
-            changed = passes[entry].sweep(code, frozenset()) or changed
+        changed = _swept(code, passes, rounds[rounds.index(step.entry) + 1 :]) or changed
         for _ in range(step.round + 1, ROUNDS):
             if not changed:
                 break
-            changed = any([passes[entry].sweep(code, frozenset()) for entry in rounds])
+            changed = _swept(code, passes, rounds)
         rest = last
     else:
         rest = last[last.index(step.entry) + 1 :]
-    for entry in rest:
-        passes[entry].sweep(code, frozenset())
+    _swept(code, passes, rest)
+
+
+def _swept(code: Code, passes: tuple[Pass, ...], entries: list[int]) -> bool:
+    """Run passes, all of them, and tell whether one changed the program."""
+    changed = False
+    for entry in entries:
+        changed = passes[entry].sweep(code, frozenset()) or changed
+    return changed
 
 
 def _identical(one: Code, other: Code) -> bool:
