@@ -69,6 +69,10 @@ class SharedRuns:
             raise found
         return found
 
+    def did_more(self, name: str) -> bool:
+        """Tell whether a mutant wrote something that the sound passes do not write, or may have done so."""
+        return any(name in trace.more or ELSEWHERE in trace.infected.get(name, ()) for trace in self.traces.values())
+
     @property
     def infected(self) -> set[str]:
         """The mutants that some program infects."""
@@ -149,7 +153,7 @@ class SharedRunner:
 
 
 class TracingRunner:
-    """Records the steps of each optimised program, with the mutants that they infect; its outcomes are the sound ones."""
+    """Records the steps of each optimised program and the mutants that they infect; its outcomes are the sound ones."""
 
     def __init__(self, shared: SharedRuns, infection: Infection) -> None:
         self._shared = shared

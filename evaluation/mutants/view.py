@@ -23,9 +23,21 @@ def view(figures: MutationFigures) -> RenderableType:
     for score in figures.scores.values():
         table.add_row(*_row(score, killable))
     killed = {name for score in figures.scores.values() for name in score.kills}
-    rest = sorted(killable - killed)
-    shown = Text(f"{len(rest)} survive all arms: {', '.join(rest) or 'none'}")
-    return Group(table, shown)
+    return Group(table, *_survivors(figures, killable - killed))
+
+
+def _survivors(figures: MutationFigures, rest: set[str]) -> list[Text]:
+    """List the mutants that no arm killed, by what was seen of them."""
+    changed = {name for score in figures.scores.values() for name in score.changed}
+    more = {name for score in figures.scores.values() for name in score.more}
+    groups = {
+        "never changed a program": rest - changed,
+        "only left out rewrites": (rest & changed) - more,
+        "wrote other programs, and no result differed": rest & more,
+    }
+    return [
+        Text(f"{len(names)} survivors {what}: {', '.join(sorted(names))}") for what, names in groups.items() if names
+    ]
 
 
 def _row(score: Score, killable: set[str]) -> tuple[str, ...]:

@@ -110,8 +110,9 @@ def _conditions(test: ast.expr) -> Iterator[ast.expr]:
     """Yield `test` without one of its parts, for each part."""
     if isinstance(test, ast.BoolOp):
         for place, part in enumerate(test.values):
-            if not _is_presence(part) and not _is_about_bugs(part):
-                rest = [*test.values[:place], *test.values[place + 1 :]]
+            rest = [*test.values[:place], *test.values[place + 1 :]]
+            asks = any(not _asks_for_bugs(one) for one in rest)  # the rest alone must not decide by planted bugs
+            if asks and not _is_presence(part) and not _asks_for_bugs(part):
                 yield rest[0] if len(rest) == 1 else ast.BoolOp(test.op, rest)
 
 
@@ -276,6 +277,10 @@ def _is_about_bugs(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) and any(
         isinstance(one, ast.Name) and one.id == "bugs" for one in ast.walk(node)
     )
+
+
+def _asks_for_bugs(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "bugs" for one in ast.walk(node))
 
 
 def _changes(place: MutationPlace) -> Iterator[NodeChange]:
