@@ -36,7 +36,7 @@ WITHIN = {
     "folding_in_float32": 300,
     "fusion_drops_inner_output": 2000,
     "inlined_in_wider_type": 1000,
-    "matmul_bias_rank": 1300,
+    "matmul_bias_rank": 4600,
     "mod_as_bit_mask": 3100,
     "mul_zero_drops_broadcast": 2200,
     "pad_conv_mode": 1500,
