@@ -48,7 +48,7 @@ def test_a_campaign_finds_bugs_in_slices_and_keeps_them(tmp_path: Path, start: S
     code, _, stderr = start(out, TARGET, *words, "--tests", "60", "--seed", "4", "--workers", "1").end(120)
     assert code == 1, stderr
     assert "broken.onnx is skipped" in stderr
-    assert "cutting gate.onnx into slices" in stderr
+    assert "slices of 1 model, with" in stderr
     assert sources(out) == {"gate.onnx"}
     before = kept(out / "slices")
     assert all(2 <= len(seed.operators) <= 4 for seed in before.seeds)

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LOADED = re.compile(r"<(?:(?:script|img|iframe|source)\b[^>]*\bsrc|link\b[^>]*\bhref)=[\"']?(https?:)?//")
 """What a browser loads by itself, as opposed to a link that a reader follows."""
-needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason="needs the extra docs")
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +27,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@needs_mkdocs
 def test_every_page_is_built(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         assert (site / page.relative_to(ROOT / "docs")).with_suffix(".html").is_file()
 
 
-@needs_mkdocs
 def test_no_page_loads_anything_from_the_network(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
@@ -42,14 +39,12 @@ def test_no_page_loads_anything_from_the_network(site: Path) -> None:
     assert not list(site.rglob("*font*"))
 
 
-@needs_mkdocs
 def test_the_interfaces_are_documented(site: Path) -> None:
     text = (site / "reference.html").read_text("utf-8")
     for name in ("testing.alike.assert_compiles_alike", "strategies.models", "targets.about.About", "ops.spec.OpSpec"):
         assert f'id="miscompile.{name}"' in text
 
 
-@needs_mkdocs
 @pytest.mark.skipif(CHROMIUM is None or find_spec("playwright") is None, reason="needs Chromium and the extra browser")
 def test_the_search_works_in_pages_opened_as_files(site: Path) -> None:
     from playwright.sync_api import sync_playwright

@@ -64,7 +64,7 @@ class LiveDisplay:
         self._shown_at = -_LINE_EVERY
         self._recent: deque[tuple[float, int]] = deque()
         self._last: Progress | None = None
-        self._stage: _RunningStage | None = None
+        self._phase: _RunningPhase | None = None
         self._told = ""
 
     def __enter__(self) -> "LiveDisplay":
@@ -91,9 +91,9 @@ class LiveDisplay:
             case Progress():
                 self._progress(event)
             case WorkPhase():
-                self._staged(event)
+                self._phase_told(event)
             case Started():
-                self._stage = None
+                self._phase = None
                 if self._head:
                     self._print_line(self._head)
             case Suspected(identifier, signature, nodes):
@@ -113,7 +113,7 @@ class LiveDisplay:
             self._print_line(f"{word} {finding.identifier}: {finding.property.signature}{size}: {finding.message}")
 
     def _progress(self, progress: Progress) -> None:
-        self._last, self._stage = progress, None
+        self._last, self._phase = progress, None
         self._recent.append((progress.seconds, progress.counters.get("tests", 0)))
         while len(self._recent) > 2 and self._recent[1][0] < progress.seconds - _WINDOW:
             self._recent.popleft()
@@ -126,12 +126,12 @@ class LiveDisplay:
         else:
             self._print_line(self._figures(progress))
 
-    def _staged(self, stage: WorkPhase) -> None:
+    def _phase_told(self, phase: WorkPhase) -> None:
         """Show a phase: at once and often on a terminal; elsewhere, if it takes long, every few seconds."""
-        running, now = self._stage, time.monotonic()
-        if running is None or running.stage.what != stage.what:
-            running = self._stage = _RunningStage(stage, now, now)
-        running.stage = stage
+        running, now = self._phase, time.monotonic()
+        if running is None or running.phase.what != phase.what:
+            running = self._phase = _RunningPhase(phase, now, now)
+        running.phase = phase
         if now - running.shown < (_REDRAW if self._live else _LINE_EVERY if running.told else _SOON):
             return
         line = running.line(now)
@@ -165,27 +165,27 @@ class LiveDisplay:
             parts.append(table)
         if self._last is not None and self._last.arms and self._level > Verbosity.NORMAL:
             parts.append(Text(arms_line(self._last.arms)))
-        if self._stage is not None:
-            parts.append(Text(self._stage.line(time.monotonic())))
+        if self._phase is not None:
+            parts.append(Text(self._phase.line(time.monotonic())))
         return Group(*parts)
 
 
 @dataclass(slots=True)
-class _RunningStage:
+class _RunningPhase:
     """A phase with the times at which it began and was last shown."""
 
-    stage: WorkPhase
+    phase: WorkPhase
     begun: float
     shown: float
     told: bool = False
 
     def line(self, now: float) -> str:
         """Return the phase, its count, and an estimate of the time that it still takes."""
-        stage = self.stage
-        text = f"{stage.what}: {stage.done:,} of {stage.total:,}" if stage.total else stage.what
-        left = stage.left
-        if stage.total and stage.done:
-            guess = (now - self.begun) / stage.done * (stage.total - stage.done)
+        phase = self.phase
+        text = f"{phase.what}: {phase.done:,} of {phase.total:,}" if phase.total else phase.what
+        left = phase.left
+        if phase.total and phase.done:
+            guess = (now - self.begun) / phase.done * (phase.total - phase.done)
             left = guess if left is None else min(left, guess)
             return f"{text}, about {clock(left)} left"
         return text if left is None else f"{text}, at most {clock(left)} left"

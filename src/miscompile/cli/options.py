@@ -16,7 +16,7 @@ from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.verbosity import Verbosity, tell, verbosity
-from miscompile.core.events import ProgressListener, StageListener
+from miscompile.core.events import ProgressListener, WorkPhaseListener
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
 from miscompile.findings.folder import identifiers
@@ -70,7 +70,7 @@ def progress(*, as_json: bool) -> ProgressListener:
 
 
 @contextmanager
-def stages(*, as_json: bool) -> Iterator[StageListener]:
+def phases(*, as_json: bool) -> Iterator[WorkPhaseListener]:
     """Show how far a long verb is, in one changing line of a terminal or in a line every few seconds elsewhere."""
     from miscompile.cli.live import LiveDisplay
 

@@ -71,13 +71,13 @@ class WorkPhase:
     left: float | None = None
 
 
-StageListener = Callable[[WorkPhase], None]
+WorkPhaseListener = Callable[[WorkPhase], None]
 """Receives how far long work is."""
 
 
-def unheard(stage: WorkPhase) -> None:
+def unheard(phase: WorkPhase) -> None:
     """Discard how far long work is."""
-    del stage
+    del phase
 
 
 ProgressListener = Callable[[str], None]

@@ -14,7 +14,17 @@ from typing import Any
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.base.wording import counted
 from miscompile.core.activity import PassActivity
-from miscompile.core.events import Event, Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase, unheard
+from miscompile.core.events import (
+    Event,
+    Found,
+    Notice,
+    Progress,
+    Started,
+    Suspected,
+    WorkPhase,
+    WorkPhaseListener,
+    unheard,
+)
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device, require_memory
@@ -138,11 +148,11 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def probe_support(plan: Plan, target: str, on_stage: StageListener = unheard) -> Support:
+def probe_support(plan: Plan, target: str, on_phase: WorkPhaseListener = unheard) -> Support:
     """Return the support table of one of the plan's targets, probing it (a stage) if it is not cached."""
 
     def watch(done: int, total: int) -> None:
-        on_stage(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
+        on_phase(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)

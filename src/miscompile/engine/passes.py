@@ -14,7 +14,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
-from miscompile.core.events import StageListener, WorkPhase
+from miscompile.core.events import WorkPhase, WorkPhaseListener
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
@@ -121,7 +121,7 @@ def measured(
     seconds: float,
     programs: int | None,
     seed: int,
-    on_stage: StageListener,
+    on_phase: WorkPhaseListener,
     patterns: str | None = None,
 ) -> PassActivity:
     """Plant patterns in seeds and count which passes change the resulting programs, until either limit is reached.
@@ -129,7 +129,7 @@ def measured(
     KeyboardInterrupt ends it and returns the counts so far. Re-raises KeyboardInterrupt when no program was counted.
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
-    producer = make_producer(plan, probe_support(plan, target, on_stage))
+    producer = make_producer(plan, probe_support(plan, target, on_phase))
     activity, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
     number = 0
     try:
@@ -140,7 +140,7 @@ def measured(
                 _watch(cases, target, producer, pool, activity)
                 number += len(cases)
                 what, left = f"watching passes, {number:,} programs until now", until - time.monotonic()
-                on_stage(
+                on_phase(
                     WorkPhase("watching passes" if programs else what, number if programs else 0, programs or 0, left)
                 )
     except KeyboardInterrupt:

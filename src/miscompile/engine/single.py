@@ -11,7 +11,7 @@ from miscompile.base.errors import ExecutionError, NothingTested, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.base.wording import counted
-from miscompile.core.events import ProgressListener, StageListener, WorkPhase
+from miscompile.core.events import ProgressListener, WorkPhase, WorkPhaseListener
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
@@ -39,7 +39,7 @@ _MIGRATED_SECONDS, _MIGRATED_MEMORY = 60.0, 8 << 30
 """Limits of a run of a migrated finding, in seconds and bytes: libraries and exporters need memory as well."""
 
 
-def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) -> Stored | None:
+def reduce(out: Path, identifier: str, seconds: float, on_phase: WorkPhaseListener) -> Stored | None:
     """Triage a finding anew, with `seconds` for its reduction, store the result and return it.
 
     Returns None when it proved to be the bug of another finding, which now counts it. Raises StoreError when there is
@@ -51,7 +51,7 @@ def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) 
         try:
             queue.submit(identifier)
             while not (answers := queue.collect()):
-                on_stage(WorkPhase(queue.doing or "starting"))
+                on_phase(WorkPhase(queue.doing or "starting"))
                 time.sleep(_TURN)
         finally:
             queue.close()
@@ -65,7 +65,7 @@ def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) 
         return settled
 
 
-def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def bisect(out: Path, identifier: str, on_phase: WorkPhaseListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Find the culprit passes of a finding again and store them; return those before and those now.
 
     Raises StoreError when there is no such finding."""
@@ -75,7 +75,7 @@ def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[s
         held, case = stored_property(stored, settings.context), stored.finding.case
         about = parse_target(held.target).about
         with settings.pool() as pool:
-            on_stage(WorkPhase(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
+            on_phase(WorkPhase(f"{identifier}: switching {counted(len(about.passes), 'pass')} off, by halves"))
             rng = stream(settings.seed, "bisect", case.program.digest)
             guilty = blamed(culprits(case, held, pool, about.passes, about.twins, rng), held.faulty)
         found = _blaming(stored, guilty)
@@ -163,9 +163,9 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
             raise AssertionError("an examination never ends with Needs")
 
 
-def matrix(target: str, on_stage: StageListener) -> Mapping[str, Mapping[str, bool]]:
+def matrix(target: str, on_phase: WorkPhaseListener) -> Mapping[str, Mapping[str, bool]]:
     """Return operator -> dtype -> whether `target` accepts it in some form, by probing (cached)."""
-    pairs = probe_support(Plan(target), target, on_stage).pairs
+    pairs = probe_support(Plan(target), target, on_phase).pairs
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
 

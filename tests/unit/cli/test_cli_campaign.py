@@ -15,7 +15,7 @@ from miscompile.cli.campaigns import terminated_as_interrupt
 from miscompile.cli.main import program
 from miscompile.cli.verbs.findings import bisected_sentence
 from miscompile.core.case import Case
-from miscompile.core.events import Found, Notice, Progress, StageListener, Started, Suspected, WorkPhase
+from miscompile.core.events import Found, Notice, Progress, Started, Suspected, WorkPhase, WorkPhaseListener
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.ports import Listener
 from miscompile.core.tensor import tensor
@@ -277,13 +277,13 @@ def test_repro_without_a_script_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["reduce", "bisect"])
 def test_reduce_and_bisect_answer_in_a_sentence(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def reduce(out: Path, identifier: str, seconds: float, on_stage: StageListener) -> Stored:
+    def reduce(out: Path, identifier: str, seconds: float, on_phase: WorkPhaseListener) -> Stored:
         assert (out, identifier, seconds) == (tmp_path, "wrong-1", 120.0)
-        on_stage(WorkPhase("wrong-1: reducing (3 -> 2 nodes)"))
+        on_phase(WorkPhase("wrong-1: reducing (3 -> 2 nodes)"))
         return a_stored()
 
-    def bisect(out: Path, identifier: str, on_stage: StageListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        del out, identifier, on_stage
+    def bisect(out: Path, identifier: str, on_phase: WorkPhaseListener) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        del out, identifier, on_phase
         return ("FuseAdd",), ("FuseAdd",)
 
     monkeypatch.setattr(single, verb, {"reduce": reduce, "bisect": bisect}[verb])

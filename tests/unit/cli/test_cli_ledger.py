@@ -212,11 +212,12 @@ def test_recheck_updates_the_ledger_and_closes_on_demand(out: Path) -> None:
 def test_recheck_tells_a_regression(out: Path) -> None:
     answers(out)
     call("bugs", "close", "there", "--fixed-in", "0.0.1", "--out", out)
-    result = call("recheck", out, "--target", "toy", "--workers", "2")
+    result = call("recheck", out, "--target", "toy", "--workers", "2", "-v")
     assert result.exit_code == 1
     assert "still there, a regression" in result.stdout
     assert "1 fixed, 4 still there, 4 changed, 3 skipped" in result.stdout
     assert "`--close` closes" in result.stdout
+    assert "there: still there" in result.stderr
     assert listed(out / LEDGER)["toy:wrong:there"]["regressed_in"] == __version__
 
 

@@ -52,7 +52,8 @@ def a_stored(
         "known": {"link": f"javascript:alert(3){name}", "note": f"note{name}"},
         "resisted": {"class": f"fusion{name}", "edges": [f"x{name}>v{name}: fusion (all) held by if"], "healing": []},
         "releases": {"distribution": f"toy{name}", "first_bad": "2.0", "last_good": "1.0",
-                     "tried": [{"release": f"1.0{name}", "answer": "absent"}]},
+                     "tried": [{"release": f"1.0{name}", "answer": "absent"},
+                               {"release": f"2.0{name}", "answer": "shows"}]},
         "unconfirmed": name, "reduction": {"tries": 3, "complete": True},
     }  # fmt: skip
     finding = Finding(identifier, Property("levels", "toy", signature), case, f"y differs{name}", facts)

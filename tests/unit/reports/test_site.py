@@ -169,7 +169,15 @@ def test_a_finding_shows_its_graph_its_values_and_the_bound_of_each_element(tmp_
     assert "box wrong" in classes
     assert "edge marked" in classes
     assert classes.count("wrong") == 1
-    for text in ("0.25", "-2.0", "toy 2.0", "print(1)", "# Title", "met while examining"):
+    for text in (
+        "0.25",
+        "-2.0",
+        "first bad release",
+        "toy 2.0",
+        "print(1)",
+        "# Title",
+        "met while examining",
+    ):
         assert text in page.text
 
 

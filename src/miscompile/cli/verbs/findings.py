@@ -12,7 +12,7 @@ from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, stages, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, phases, whole_identifier
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
@@ -154,8 +154,8 @@ def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     before = one_record(out, identifier)
     from miscompile.engine import single
 
-    with stages(as_json=as_json) as on_stage:
-        stored = single.reduce(out, identifier, seconds, on_stage)
+    with phases(as_json=as_json) as on_phase:
+        stored = single.reduce(out, identifier, seconds, on_phase)
     if stored is None:
         told = f"{identifier} is the bug of another finding, which now counts it"
         click.echo(json.dumps({"id": identifier, "status": "duplicate"}) if as_json else told)
@@ -214,8 +214,8 @@ def bisect(out: Path, identifier: str | None, releases: bool, keep: bool, as_jso
 
     if not releases:
         assert identifier is not None
-        with stages(as_json=as_json) as on_stage:
-            guilty = single.bisect(out, identifier, on_stage)
+        with phases(as_json=as_json) as on_phase:
+            guilty = single.bisect(out, identifier, on_phase)
         show_record(out, identifier, f"{identifier}: {bisected_sentence(*guilty)}", as_json=as_json)
         return 0
     return _releases(out, identifier, keep, as_json=as_json)

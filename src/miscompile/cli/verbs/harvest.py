@@ -16,7 +16,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.harvesting import KINDS, harvest_library
-from miscompile.cli.options import progress, ready, stages
+from miscompile.cli.options import phases, progress, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
@@ -212,8 +212,8 @@ def _mine(
     stopped = False
     try:
         for target in targets:
-            with stages(as_json=as_json) as on_stage:
-                support = probe_support(Plan(target), target, on_stage)
+            with phases(as_json=as_json) as on_phase:
+                support = probe_support(Plan(target), target, on_phase)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
             models = None if path is None else of_models(path, seed, on_progress)
             cases = _cases(given["instances"])

@@ -10,7 +10,7 @@ from rich.console import Console
 from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
-from miscompile.cli.options import ready, stages
+from miscompile.cli.options import phases, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.reports.tables import PlainTable, plain_table
@@ -69,8 +69,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         if not given["seconds"]:
             raise UsageError("--time 0 leaves no time to measure; give --time more than 0")
         target = ready(target)
-        with stages(as_json=as_json) as on_stage:
-            tables = [table_of(target, measured(target, on_stage=on_stage, **given))]
+        with phases(as_json=as_json) as on_phase:
+            tables = [table_of(target, measured(target, on_phase=on_phase, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0

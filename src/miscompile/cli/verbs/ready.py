@@ -9,7 +9,7 @@ from rich.console import Console
 
 from miscompile.base.wording import counted
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import json_option, out_argument, stages, whole_identifier
+from miscompile.cli.options import json_option, out_argument, phases, whole_identifier
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import WorkPhase
@@ -51,9 +51,9 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
         found = [store.load(identifier) for identifier in chosen]
     links = _links(ledger_place(ledger, out), found)
     answers: list[tuple[Stored, Readiness]] = []
-    with stages(as_json=as_json) as on_stage:
+    with phases(as_json=as_json) as on_phase:
         for done, stored in enumerate(found):
-            on_stage(WorkPhase("running the scripts of the findings", done, len(found)))
+            on_phase(WorkPhase("running the scripts of the findings", done, len(found)))
             answers.append((stored, _asked(out, stored, links.get(stored.finding.identifier, ""), limit_seconds)))
     _keep(out, answers)
     if as_json:

@@ -11,7 +11,7 @@ from miscompile.base.wording import counted
 from miscompile.cli.campaigns import cpus
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import default_out, json_option, ready, stages
+from miscompile.cli.options import default_out, json_option, phases, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.events import WorkPhase
@@ -58,12 +58,12 @@ def command(
     with Store.open(place, create=False):
         pass  # raises without a campaign, before anything is installed
     spec = ready(target, install=install)
-    with stages(as_json=as_json) as on_stage:
+    with phases(as_json=as_json) as on_phase:
 
         def on_answer(one: Rechecked, done: int, total: int) -> None:
             if verbosity(as_json=as_json) == Verbosity.VERBOSE:
                 tell(f"{one.identifier}: {one.answer}")
-            on_stage(WorkPhase("running the scripts of the findings", done, total))
+            on_phase(WorkPhase("running the scripts of the findings", done, total))
 
         found, stored = recheck(place, spec, workers or cpus(), limit_seconds, on_answer)
     with Store.open(place, create=False) as store, Ledger.open(ledger_place(ledger, place)) as book:

@@ -10,7 +10,7 @@ from rich.console import Console
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import cpus
-from miscompile.cli.options import ready, stages
+from miscompile.cli.options import phases, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import WorkPhase
@@ -83,10 +83,10 @@ def _survey(target: str, given: dict[str, Any], *, as_json: bool) -> SupportTabl
     from miscompile.engine.survey import table_of
 
     workers = given["workers"] or cpus()
-    with stages(as_json=as_json) as on_stage:
+    with phases(as_json=as_json) as on_phase:
 
         def on_progress(done: int, total: int) -> None:
-            on_stage(WorkPhase(f"running onnx's cases on {target}", done, total))
+            on_phase(WorkPhase(f"running onnx's cases on {target}", done, total))
 
         return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
 

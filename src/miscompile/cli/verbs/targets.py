@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli.options import ready, stages
+from miscompile.cli.options import phases, ready
 from miscompile.cli.screens import VerbSet
 from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.environments import cache
@@ -50,8 +50,8 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
         from miscompile.engine.single import matrix
 
         spec = ready(wanted)
-        with stages(as_json=as_json) as on_stage:
-            found = matrix(spec, on_stage)
+        with phases(as_json=as_json) as on_phase:
+            found = matrix(spec, on_phase)
         _matrix(found, as_json=as_json)
         return 0
     rows = [*(_row(name, ask=ask) for name in target_names()), *_broken_rows()]

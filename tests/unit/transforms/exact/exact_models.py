@@ -40,7 +40,9 @@ KNOWN = (
 OPSETS = tuple(range(13, 24))
 _OFF = Build("off")
 _RICH = GeneratorOptions(
-    boundary=0.0, large=0.0, max_rank=5,
+    boundary=0.0,
+    large=0.0,
+    max_rank=5,
     nodes=5,
     spread=0.2,
     control=0.08,
