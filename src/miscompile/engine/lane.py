@@ -9,7 +9,6 @@ that are not judged is fixed, and every violation is attributed before the next 
 import gc
 import json
 import os
-import random
 import select
 import signal
 import sys
@@ -258,7 +257,7 @@ class Lane:
             again = (attempt,) if attempt else ()
             rng = stream(plan.seed, "lane", *place, *again)
             case = self._with_recipe(self.producer.propose(rng), index, attempt)
-            case, alone = self._for_some(case, stream(plan.seed, "part", *place, *again))
+            case, alone = self._for_some(case, (*place, *again))
             course = self.steering.course(case, stream(plan.seed, "steering", *place, *again))
             oracle = self.oracle_without(frozenset(course.disabled.items()), case.recipe.get(CHECK, ""))
             runs = oracle.plan(case, rng)
@@ -270,14 +269,15 @@ class Lane:
             self.counters["drafts given up" if course.given_up else "dangerous drafts given up"] += 1
         return case, course, oracle, runs, kind
 
-    def _for_some(self, case: Case, rng: random.Random) -> tuple[Case, bool]:
+    def _for_some(self, case: Case, place: tuple[int, ...]) -> tuple[Case, bool]:
         """Return the case without the targets that fail too often for this test, and whether fewer than two are left.
 
-        Then the case is returned as it is.
+        Then the case is returned as it is. `place` is that of the draft in the campaign.
         """
         if len(self.plan.targets) == 1 or not self.plan.steer:
             return case, False
         targets = case.recipe.get(MADE_FOR, self.plan.targets)
+        rng = stream(self.plan.seed, "part", *place)
         absent = [one for one in targets if rng.random() >= self.risks.share(one)]
         if len(targets) - len(absent) < 2:
             return case, True
