@@ -182,13 +182,17 @@ class _RunningPhase:
     def line(self, now: float) -> str:
         """Return the phase, its count, and an estimate of the time that it still takes."""
         phase = self.phase
-        text = f"{phase.what}: {phase.done:,} of {phase.total:,}" if phase.total else phase.what
-        left = phase.left
+        text, word, left = phase.what, "at most", phase.left
+        if phase.total:
+            text += f": {phase.done:,} of {phase.total:,}"
+        elif phase.done:
+            text += f": {phase.done:,}"
         if phase.total and phase.done:
             guess = (now - self.begun) / phase.done * (phase.total - phase.done)
-            left = guess if left is None else min(left, guess)
-            return f"{text}, about {clock(left)} left"
-        return text if left is None else f"{text}, at most {clock(left)} left"
+            word, left = "about", guess if left is None else min(left, guess)
+        if left is not None:
+            text += f", {word} {clock(left)} left"
+        return f"{text}; {phase.detail}" if phase.detail else text
 
 
 def _size(nodes: int) -> str:

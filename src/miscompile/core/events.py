@@ -62,13 +62,15 @@ class Suspected:
 class WorkPhase:
     """How far another phase than the tests is: `done` of `total` steps, 0 where nobody knows how many there are.
 
-    `left` are the seconds after which it ends at the latest, None where nothing limits it.
+    `what` is the same as long as the phase goes on, and `detail` says what it does at the moment. `left` are the
+    seconds after which it ends at the latest, None where nothing limits it.
     """
 
     what: str
     done: int = 0
     total: int = 0
     left: float | None = None
+    detail: str = ""
 
 
 WorkPhaseListener = Callable[[WorkPhase], None]

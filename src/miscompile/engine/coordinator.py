@@ -335,9 +335,8 @@ class _Coordinator:
         while self.triage.open and self.triage.alive and time.monotonic() < until:
             self._settle(self.triage.collect())
             total = max(total, self.triage.open)
-            doing = self.triage.doing
-            what = f"reducing findings; {doing}" if doing else "reducing findings"
-            _tell(self.listeners, WorkPhase(what, total - self.triage.open, total, until - time.monotonic()))
+            done, remaining = total - self.triage.open, until - time.monotonic()
+            _tell(self.listeners, WorkPhase("reducing findings", done, total, remaining, self.triage.doing))
             self._save_now_and_then()
             time.sleep(_TURN)
         if self.triage.open:

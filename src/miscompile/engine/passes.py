@@ -139,10 +139,7 @@ def measured(
                 cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
                 _watch(cases, target, producer, pool, activity)
                 number += len(cases)
-                what, left = f"watching passes, {number:,} programs until now", until - time.monotonic()
-                on_phase(
-                    WorkPhase("watching passes" if programs else what, number if programs else 0, programs or 0, left)
-                )
+                on_phase(WorkPhase("programs watched", number, programs or 0, until - time.monotonic()))
     except KeyboardInterrupt:
         if not number:
             raise

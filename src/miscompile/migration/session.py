@@ -161,8 +161,9 @@ class MigrationSession:
                     if other is not None and store.add_pending(other):
                         waiting[other.finding.identifier] = others
                         queue.submit(other.finding.identifier)
-                total, what = max(total, queue.open), f"confirming findings; {queue.doing}".removesuffix("; ")
-                self._tell(WorkPhase(what, total - queue.open, total, until - time.monotonic()))
+                total = max(total, queue.open)
+                done, remaining = total - queue.open, until - time.monotonic()
+                self._tell(WorkPhase("confirming findings", done, total, remaining, queue.doing))
                 time.sleep(_TURN)
             if queue.open:
                 left = counted(queue.open, "finding")

@@ -109,6 +109,16 @@ def test_a_short_phase_is_not_told() -> None:
     assert sink.getvalue() == ""
 
 
+def test_a_phase_without_an_end_tells_its_count_and_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 2))
+    monkeypatch.setattr("miscompile.cli.live.time.monotonic", lambda: float(next(now)))
+    sink = io.StringIO()
+    with LiveDisplay(Console(file=sink, width=80)) as live:
+        for done in range(8):
+            live.on(WorkPhase("programs watched", 100 * done, 0, 61.0, f"batch {done}"))
+    assert "programs watched: 100, at most 1:01 left; batch 1\n" in sink.getvalue()
+
+
 def test_a_phase_that_ends_at_a_time_says_when() -> None:
     sink = io.StringIO()
     with LiveDisplay(Console(file=sink, force_terminal=True, width=80, color_system=None)) as live:
