@@ -5,7 +5,7 @@ from importlib import import_module
 import click
 
 from miscompile.cli.exit_codes import USAGE
-from miscompile.cli.main import VerbGroup
+from miscompile.cli.main import ExitCodeGroup
 
 TABLES = {
     "hirfuzz-diversity": "evaluation.hirfuzz.commands:diversity",
@@ -24,7 +24,7 @@ TABLES = {
 """Where the command of each table is; it is imported when it is named or listed."""
 
 
-class Tables(VerbGroup):
+class Tables(ExitCodeGroup):
     """The group of all tables, with the exit codes of `miscompile`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

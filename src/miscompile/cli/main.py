@@ -66,39 +66,8 @@ _USUAL = ("Test a compiler", "Handle findings")
 """The headings of the short screen, which only names the other verbs."""
 
 
-class VerbGroup(VerbSet):
-    """A click group that loads verbs lazily and turns every error into one line and an exit code."""
-
-    more = ", miscompile help VERB"
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order of the help text."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the verb called `cmd_name`, None when there is none."""
-        if cmd_name not in VERBS:
-            return None
-        if ctx.resilient_parsing:  # a shell asks for completions
-            from miscompile.cli.completion import light_command
-
-            return light_command(cmd_name, VERBS[cmd_name])
-        module, name = ("findings", cmd_name) if cmd_name in _STORED else (cmd_name, "command")
-        command = getattr(import_module(f"miscompile.cli.verbs.{module}"), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs under their headings; the short screen only names the rarer ones. No verb is imported."""
-        titles = SECTIONS if everything(ctx) else _USUAL
-        for title in titles:
-            with formatter.section(title):
-                formatter.write_dl(list(SECTIONS[title].items()), col_max=12)
-        if not everything(ctx):
-            others = sorted(verb for title, verbs in SECTIONS.items() if title not in _USUAL for verb in verbs)
-            formatter.write_paragraph()
-            formatter.write_text(f"Other verbs: {', '.join(others)}.")
+class ExitCodeGroup(VerbSet):
+    """A click group that turns every error into one line and an exit code."""
 
     def main(
         self,
@@ -134,6 +103,41 @@ class VerbGroup(VerbSet):
         except Exception as error:  # noqa: BLE001 - every other error must end as exit code 3
             return _print_error(f"{type(error).__name__}: {error}", FAILED, debug=debug)
         return result if isinstance(result, int) else NOTHING
+
+
+class VerbGroup(ExitCodeGroup):
+    """The group of all verbs, which are loaded when they are called."""
+
+    more = ", miscompile help VERB"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the help text."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb called `cmd_name`, None when there is none."""
+        if cmd_name not in VERBS:
+            return None
+        if ctx.resilient_parsing:  # a shell asks for completions
+            from miscompile.cli.completion import light_command
+
+            return light_command(cmd_name, VERBS[cmd_name])
+        module, name = ("findings", cmd_name) if cmd_name in _STORED else (cmd_name, "command")
+        command = getattr(import_module(f"miscompile.cli.verbs.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs under their headings; the short screen only names the rarer ones. No verb is imported."""
+        titles = SECTIONS if everything(ctx) else _USUAL
+        for title in titles:
+            with formatter.section(title):
+                formatter.write_dl(list(SECTIONS[title].items()), col_max=12)
+        if not everything(ctx):
+            others = sorted(verb for title, verbs in SECTIONS.items() if title not in _USUAL for verb in verbs)
+            formatter.write_paragraph()
+            formatter.write_text(f"Other verbs: {', '.join(others)}.")
 
 
 @click.group(
