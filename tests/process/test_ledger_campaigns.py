@@ -42,13 +42,13 @@ def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Star
         assert code in (0, 1), stderr
         return code, json.loads(stdout)
 
-    code, first = campaign("first", 1)
+    code, first = campaign("first", 2)
     announced = {one["signature"] for one in first["findings"] if one["status"] == "confirmed"}
     assert (code, len(announced) >= 2) == (1, True)
     assert set(bugs(book)) == announced
     assert {one["first_release"] for one in bugs(book).values()} == {__version__}
 
-    code, second = campaign("second", 1)  # the same programs, all of whose bugs are known from the start
+    code, second = campaign("second", 2)  # the same programs, all of whose bugs are known from the start
     assert code == 0
     assert {one["status"] for one in second["findings"]} <= {"known", "unconfirmed"}
     assert second["counters"]["recognised"] > 0
@@ -56,7 +56,7 @@ def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Star
 
     for signature in announced:
         command("bugs", "close", signature, "--fixed-in", "0.0.1", "--ledger", book)
-    code, third = campaign("third", 1)
+    code, third = campaign("third", 2)
     again = [one for one in third["findings"] if one["regression"]]
     assert (code, {one["signature"] for one in again}) == (1, announced)
     issue = load(tmp_path / "third", again[0]["id"]).issue
@@ -66,7 +66,7 @@ def test_a_ledger_is_taken_from_campaign_to_campaign(tmp_path: Path, start: Star
 
     command("bugs", "export", tmp_path / "bugs.toml", "--ledger", book)
     command("bugs", "import", tmp_path / "bugs.toml", "--ledger", tmp_path / "team.db")
-    code, fourth = campaign("fourth", 1, tmp_path / "team.db")
+    code, fourth = campaign("fourth", 2, tmp_path / "team.db")
     assert (code, fourth["counters"]["recognised"] > 0) == (0, True)
 
 
@@ -107,7 +107,7 @@ def _campaigns(out: Path) -> dict[int, Any]:
 @pytest.mark.slow  # a campaign; the verb itself is tested in tests/unit/cli
 def test_recheck_runs_the_scripts_of_a_campaign(tmp_path: Path, start: Start) -> None:
     """One script stands for a release that has the bug fixed: it switches the toy's planted bugs off."""
-    start(tmp_path, TARGET, "--seed", "1", "--workers", "1", "--tests", "100").end(240)
+    start(tmp_path, TARGET, "--seed", "2", "--workers", "1", "--tests", "100").end(240)
     with Store.open(tmp_path, create=False) as store:
         fixed, *others = [one.identifier for one in store.findings("confirmed")]
     script = place(tmp_path, fixed) / "repro.py"
