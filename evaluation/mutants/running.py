@@ -81,7 +81,7 @@ class SharedRuns:
 
 def _key(run: Run) -> tuple[object, ...]:
     build = run.build
-    feeds = tuple(tensor.array.tobytes() for feed in run.case.feeds for tensor in feed)
+    feeds = tuple(tuple((one.array.shape, one.array.tobytes()) for one in feed) for feed in run.case.feeds)
     return run.case.program.payload, build.level, build.disabled, feeds
 
 
