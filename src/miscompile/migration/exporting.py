@@ -11,6 +11,7 @@ from miscompile.harvest.libraries.sources import check_operators, instances_of, 
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.cross_check import CrossCheck
+from miscompile.migration.layouts import export_lit, export_pytest
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import RankingFacts, ranked
 from miscompile.migration.suite import SuiteEntry, SuiteReport, export_suite
@@ -23,7 +24,10 @@ _BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of tests: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts."""
+    """The choice of tests: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts.
+
+    `layout` is one of `layouts.LAYOUTS`.
+    """
 
     target: str = DEFAULT_TARGET
     order: str = "opera"
@@ -31,6 +35,7 @@ class Choice:
     operators: tuple[str, ...] = ()
     seed: int = 0
     instances: tuple[Path, ...] = field(default=())
+    layout: str = "onnx"
 
 
 def export(choice: Choice, folder: Path, on_progress: ProgressListener) -> SuiteReport:
@@ -45,7 +50,12 @@ def export(choice: Choice, folder: Path, on_progress: ProgressListener) -> Suite
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]
     with CrossCheck() as cross_check:
-        report = export_suite(islice(_entries(order, cross_check, left), choice.tests), folder)
+        entries = islice(_entries(order, cross_check, left), choice.tests)
+        if choice.layout == "onnx":
+            report = export_suite(entries, folder)
+        else:
+            write = export_pytest if choice.layout == "pytest" else export_lit
+            report = write(entries, folder, choice.target)
     report.left_out.update(left)
     return report
 

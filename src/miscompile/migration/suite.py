@@ -72,11 +72,11 @@ def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) 
         if folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"{folder} is not empty; choose another folder for the suite")
         for entry in entries:
-            reason, expected = _checked(entry, met)
+            reason, expected = checked(entry, met)
             if expected is None:
                 report.left_out[reason] += 1
                 continue
-            name = f"test_{len(report.written) + 1:04d}_{re.sub(r'[^A-Za-z0-9]+', '_', entry.name).strip('_')}"
+            name = ranked_name(len(report.written) + 1, entry.name)
             listed.append({"name": name, **_written(entry, expected, folder / kind / name)})
             report.written.append(name)
         _frame(folder, kind, listed)
@@ -85,7 +85,12 @@ def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) 
     return report
 
 
-def _checked(entry: SuiteEntry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
+def ranked_name(rank: int, operator: str) -> str:
+    """Return the name of the test with this rank, such as `test_0001_Conv`."""
+    return f"test_{rank:04d}_{re.sub(r'[^A-Za-z0-9]+', '_', operator).strip('_')}"
+
+
+def checked(entry: SuiteEntry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
     """Return the expected outputs, or the reason why the entry is left out."""
     case = entry.case
     if case.program.kind != "onnx":

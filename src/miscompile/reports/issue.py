@@ -24,7 +24,7 @@ from miscompile.findings.folder import Stored
 from miscompile.reports.compared import compared_elements
 from miscompile.reports.forms import IssueForm, form_of
 from miscompile.reports.releases_tried import tried_releases
-from miscompile.reports.wording import changed_operators, summary_of, title_of
+from miscompile.reports.wording import as_raised, changed_operators, summary_of, title_of
 
 MESSAGE_LIMIT = 4_000
 MODEL_LIMIT = 20_000
@@ -149,7 +149,7 @@ def _needs(facts: Mapping[str, Any]) -> str:
 
 
 def _message(stored: Stored) -> str:
-    return _fenced("text", stored.finding.message, MESSAGE_LIMIT, "finding.json")
+    return _fenced("text", as_raised(stored.finding.message), MESSAGE_LIMIT, "finding.json")
 
 
 def _script(stored: Stored) -> str:

@@ -25,6 +25,9 @@ _NOISE = re.compile(
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 
+_OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+ by this build only: )")
+"""What the judgement of a run puts in front of an error message."""
+
 _PATH = re.compile(r"(?:[\w.+-]*/)+")
 
 _EFFECT: Mapping[FindingKind, str] = {
@@ -109,6 +112,11 @@ def _stated(facts: Mapping[str, Any]) -> str:
     if policy.get("status") == "accepted":
         return f"{text} The developers have accepted such a report before: {policy['link']}."
     return text
+
+
+def as_raised(message: str) -> str:
+    """Return a message as a user sees it, without our own words on where it was raised and by which build."""
+    return _OURS.sub(lambda found: f"{found['kind']}: " if found["kind"] else "", message)
 
 
 def changed_operators(rewriting: Mapping[str, Any]) -> str:

@@ -72,6 +72,18 @@ class FrontLines:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuCap:
+    """A setting of the processor features that a compiler may use.
+
+    `variables` are environment variables. `words` is a text of standalone scripts, which names the features, and its
+    replacement.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    words: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Front:
     """A front end of a compiler for programs of a DL library, which are single operators with their parameters.
 
@@ -128,11 +140,15 @@ class About:
     trace: str = ""
     """A module that runs as a child process and finds the phase of the compilation that introduces a fault, for
     compilers without switches for single passes. `triage/phase.py` documents its input and output."""
-    cpu_caps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Environment variables by which the compiler uses fewer processor features, by the name of what remains."""
+    cpu_caps: Mapping[str, CpuCap] = field(default_factory=dict)
+    """Settings with which the compiler uses other processor features than by default, by the name of the features.
+    Empty for a compiler that always uses what the processor has, as ONNX Runtime does."""
     optimised: str = ""
     """`module:function` from an ONNX model as bytes, a level and the passes that are off to the model that the compiler
     has made of it, for compilers that can write it. It is called in a process of its own."""
+    upstream: str = ""
+    """`module:function` from an `UpstreamStory` to texts by file name: a test in the form of the compiler's own
+    repository, where that is no pytest module. It is called in a process of its own."""
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Passes that only apply rewrite rules, by their names in observations, each with its rules. Every rule can be
     switched off. The rule that changed a program is found by a build with only that rule on."""

@@ -5,6 +5,7 @@ checked for the property that it violates.
 """
 
 import platform
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,10 +17,12 @@ from typing import Any
 
 import onnx
 
+from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.outcome import Values
 from miscompile.core.pool import Pool
 from miscompile.core.ports import PropertyOracle
 from miscompile.core.run import Build
@@ -37,6 +40,7 @@ from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
 from miscompile.targets.known import KnownBug, known
 from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
     ATTRIBUTED,
     model_of,
@@ -54,20 +58,22 @@ from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.predicate import described, inner_operators, widened
-from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.reduce.draft import Draft, put_together, take_apart
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
+from miscompile.triage.reduce.inputs import thawed
 from miscompile.triage.reduce.instances import InstanceDrafts
 from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
-from miscompile.triage.script import expected_of, first_script, write_script
+from miscompile.triage.script import expected_of, first_script, test_name, write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
 from miscompile.triage.skeleton import TEMPLATE, TEST_TEMPLATE
 from miscompile.triage.triaged import TriagedFindings
+from miscompile.triage.upstream import upstream_files
 from miscompile.triage.validity import accepts, takes
 
 RELAXATION_SECONDS = 10.0
@@ -172,7 +178,8 @@ class _Triage:
         """Return the signature of a known bug that the unreduced finding shows."""
         if self.triaged is None or not isinstance(first.verdict, Violated):
             return None
-        return self.triaged.recognise(case, first.verdict.evidence, first.faulty)
+        own = self.stored.finding.identifier
+        return self.triaged.recognise(case, first.verdict.evidence, first.faulty, own)
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
         """Return the finding's case and property, simplified before the reduction.
@@ -232,14 +239,34 @@ class _Triage:
                 constants = bool(self.stored.finding.facts.get("constants"))
                 reduced = reduce_case(case, held, self.pool, rng, InstanceDrafts(constants), budget=budget)
             else:
-                with self._graph_drafts(case) as graphs:
-                    reduced = reduce_case(
-                        case, held, self.pool, rng, graphs, budget=budget, admits=admits,
-                        on_smaller=partial(self._tell, "reducing"),
-                    )  # fmt: skip
+                reduced = self._reduce_graph(case, found, held, rng, budget, admits)
             if reduced is not None:
                 return held, reduced
         return found, None
+
+    def _reduce_graph(
+        self,
+        case: Case,
+        found: PropertyOracle,
+        held: PropertyOracle,
+        rng: random.Random,
+        budget: Budget,
+        admits: Callable[[Case], bool],
+    ) -> Reduced | None:
+        """Reduce a graph. Where `held` switches on passes that were off, its constants may have to be inputs."""
+        with self._graph_drafts(case) as graphs:
+            shrink = partial(
+                reduce_case, oracle=held, runner=self.pool, rng=rng, kind=graphs, budget=budget, admits=admits,
+                on_smaller=partial(self._tell, "reducing"),
+            )  # fmt: skip
+            reduced = shrink(case)
+            if reduced is None and held.faulty.disabled < found.faulty.disabled and not is_invalid(case):
+                try:
+                    melted = put_together(thawed(take_apart(case)), reprogram, case.recipe)
+                except MiscompileError:
+                    return None
+                reduced = shrink(melted)
+        return reduced
 
     @contextmanager
     def _graph_drafts(self, case: Case) -> Iterator[DraftKind[Draft]]:
@@ -310,6 +337,7 @@ class _Triage:
         if not listed:
             facts |= self._causes(reduced.case, held, final, guilty)
             facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
+            facts |= self._upstream(reduced.case, final, signature)
         if sound and not listed:
             self._tell("finding the boundary", reduced.case)
             facts |= self._needed(script) | self._boundary(reduced.case, held, final)
@@ -386,6 +414,24 @@ class _Triage:
         alone = only(held, guilty, self.about.passes, self.about.twins).faulty
         found = rewriting_of(self.about.optimised, case, alone.level, alone.disabled)
         return {"rewriting": found.as_json()} if found else {}
+
+    def _upstream(self, case: Case, final: Examination, signature: Signature) -> dict[str, Any]:
+        """Return the fact `upstream_files`: tests in the form of the target's repository, where that is no pytest."""
+        assert isinstance(final.verdict, Violated)
+        if not self.about.upstream or parse_target(self.target).options or python_of(self.target) is not None:
+            return {}
+        if is_invalid(case):
+            return {}
+        rows = final.reference.results if isinstance(final.reference, Values) else ()
+        right = tuple(value for value in rows[0] if value is not None) if rows else ()
+        build = final.verdict.evidence.faulty.build
+        story = UpstreamStory(
+            case.program.payload, case.feeds[0] if case.feeds else (),
+            right if rows and len(right) == len(rows[0]) else None, build.level, tuple(sorted(build.disabled)),
+            signature.kind, signature.stage, f"test_{test_name(final.verdict.evidence, signature.culprits)}",
+        )  # fmt: skip
+        (files,) = upstream_files(self.about.upstream, [story])
+        return {"upstream_files": files} if files else {}
 
     def _report_library(
         self, original: Case, held: LibraryOracle, reduced: Reduced, guilty: Sequence[str], final: Examination

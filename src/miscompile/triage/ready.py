@@ -9,24 +9,32 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from miscompile.base.wording import counted
 from miscompile.findings.folder import Stored
+from miscompile.targets.about import CpuCap
 from miscompile.triage.confirm import ScriptResult, run_script
 
 TIMES = 2
 """Fresh processes in which the script must show the bug."""
 
-RunScript = Callable[[Mapping[str, str]], ScriptResult]
-"""Runs a finding's script with further environment variables."""
+NO_CAP = CpuCap()
+
+RunScript = Callable[[CpuCap], ScriptResult]
+"""Runs a finding's script with a setting of the processor features."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The answers by name: None means that a check passed, a text says what is missing."""
+    """The answers by name: None means that a check passed, a text says what is missing.
+
+    `notes` say what could not be asked, and is not missing for that.
+    """
 
     checks: Mapping[str, str | None]
+    notes: tuple[str, ...] = ()
 
     @property
     def missing(self) -> list[str]:
@@ -35,16 +43,16 @@ class Readiness:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fact `ready`."""
-        return {"ready": not self.missing, "checks": dict(self.checks)}
+        return {"ready": not self.missing, "checks": dict(self.checks), "notes": list(self.notes)}
 
 
 def readiness(
-    stored: Stored, caps: Mapping[str, Mapping[str, str]], filed: str, run: RunScript, *, several_releases: bool
+    stored: Stored, caps: Mapping[str, CpuCap], filed: str, run: RunScript, *, several_releases: bool
 ) -> Readiness:
     """Try what a maintainer would ask, and return the answers.
 
-    `caps` are the environment variables that switch processor features off, by the name of what remains; `filed` is the
-    link that the ledger has for the bug. A release is asked for only if the compiler has `several_releases`.
+    `caps` are settings of the processor features, by the name of the features; `filed` is the link that the ledger has
+    for the bug. A release is asked for only if the compiler has `several_releases`.
     """
     facts, held = stored.finding.facts, stored.finding.property
     checks: dict[str, str | None] = {}
@@ -53,13 +61,14 @@ def readiness(
     off = (facts.get("faulty") or {}).get("disabled", ())
     needs = [*facts.get("needs", ()), *([f"{counted(len(off), 'pass')} switched off"] if off else [])]
     checks["defaults"] = f"it needs {', '.join(needs)}" if needs else None
-    checks["fresh processes"] = _shows([run({}) for _ in range(TIMES)], held.signature.kind)
-    for name, variables in caps.items():
-        checks[f"processor limited to {name}"] = _shows([run(variables)], held.signature.kind)
+    checks["fresh processes"] = _shows([run(NO_CAP) for _ in range(TIMES)], held.signature.kind)
+    for name, cap in caps.items():
+        checks[f"processor features {name}"] = _shows([run(cap)], held.signature.kind)
     known = facts.get("releases")
     ask = "the first bad release is unknown (bisect --releases)"
     checks["first bad release"] = None if known or not several_releases else ask
-    return Readiness(checks)
+    notes = () if caps else ("the compiler has no switch for processor features, so those of this machine were used",)
+    return Readiness(checks, notes)
 
 
 def _shows(results: list[ScriptResult], kind: str) -> str | None:
@@ -73,4 +82,14 @@ def _shows(results: list[ScriptResult], kind: str) -> str | None:
 
 def script_runner(script: Path, python: str | Path | None, seconds: float) -> RunScript:
     """Return a function that runs `script` in a fresh process under `python`, for at most `seconds`."""
-    return lambda variables: run_script(script, python, seconds, {**os.environ, **variables} if variables else None)
+
+    def run(cap: CpuCap) -> ScriptResult:
+        variables = {**os.environ, **cap.variables} if cap.variables else None
+        if cap.words is None:
+            return run_script(script, python, seconds, variables)
+        with TemporaryDirectory(prefix="miscompile-") as place:
+            changed = Path(place) / script.name
+            changed.write_text(script.read_text("utf-8").replace(*cap.words), "utf-8")
+            return run_script(changed, python, seconds, variables)
+
+    return run

@@ -17,6 +17,7 @@ templates get these variables:
 - `expected`: a statement that defines `expected`, the right value, when another compiler (`voter`) gave it;
 - `sources`: the definitions that the script names of the target's own modules (`ScriptLines.sources`);
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
+- `brief`: the script uses the compiler as its users do and switches no pass off, so that it needs no OFF;
 - `shows`, `dies`: the words that announce a bug (see `confirm`); `patience`: seconds that a hang is waited for;
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
   must have, or an empty text when its shape is not declared; held against an output where no build works;
@@ -137,9 +138,10 @@ def write_script(
         **_guilt(faulty.build, sorted(expand(culprits, spec.about.twins))),
         **_decision(case, evidence, expected),
         "voter": _voter(reference),
-        "test_name": _test_name(evidence, culprits),
+        "test_name": test_name(evidence, culprits),
         "levels": lines.plain_levels if plain else lines.levels,
         "versions_shown": lines.versions,
+        "brief": plain and not faulty.build.disabled,
         "setup": lines.setup,
     }
     for name, text in (("prelude", lines.prelude), ("run", lines.plain if plain else lines.run)):
@@ -186,7 +188,7 @@ def expected_of(seen: Examination) -> Tensor | None:
     return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]
 
 
-def _test_name(evidence: Evidence, culprits: Sequence[str]) -> str:
+def test_name(evidence: Evidence, culprits: Sequence[str]) -> str:
     """Return the end of the name of a test function: the culprits, or the output, in words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", "_".join(culprits) or "valid_model")
     return f"{re.sub(r'[^A-Za-z0-9]+', '_', words).strip('_').lower()}_{evidence.kind}"

@@ -23,6 +23,8 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 '''
 
 _PARTS = """\
+{% set off_given = "" if brief else ", OFF" %}
+{% set without_culprits = "CULPRITS" if brief else "[*OFF, *CULPRITS]" %}
 {% set declares = reference is none and expected == "" and kind in ("shape", "dtype") %}
 {% set compares = kind in ("wrong", "missing", "shape", "dtype", "special") and not declares %}
 {% for line in setup %}
@@ -80,7 +82,9 @@ types = {
 CULPRITS = {{ culprits | literal }}
 {% endif %}
 {% endif %}
+{% if not brief %}
 {{ off }}
+{% endif %}
 
 
 {{ run }}
@@ -98,8 +102,10 @@ TOLERANCE = {{ tolerance }}
 {% endif %}
 def problem(want, got):
     """Say what is wrong with `got`, output {{ output }} on feed {{ feed }}; None if nothing is."""
+{% if kind == "missing" or not brief %}
     if want is None or got is None:
         return None if want is got else "the output is missing" if got is None else "an output appears"
+{% endif %}
     want, got = np.asarray(want), np.asarray(got)
     if (want.dtype, want.shape) != (got.dtype, got.shape):
         return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
@@ -199,22 +205,22 @@ print("level {{ reference.level }} works")
 feeds = [*feeds, *feeds[::-1]]
 {% endif %}
 {% if declares %}
-found = problem(run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
+found = problem(run({{ levels[faulty.level] }}{{ off_given }})[{{ faulty_feed }}][{{ output }}])
 if found:
     print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
     sys.exit(1)
 {% elif compares %}
 {% if kind == "missing" %}
 try:
-    found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
+    found = problem(expected, run({{ levels[faulty.level] }}{{ off_given }})[{{ faulty_feed }}][{{ output }}])
 except Exception as error:
     print("{{ shows }} level {{ faulty.level }} raises", f"{type(error).__name__}: {error}")
     sys.exit(1)
 {% else %}
-found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
+found = problem(expected, run({{ levels[faulty.level] }}{{ off_given }})[{{ faulty_feed }}][{{ output }}])
 {% endif %}
 {% if culprits %}
-healed = not problem(expected, run({{ levels[faulty.level] }}, [*OFF, *CULPRITS])[{{ faulty_feed }}][{{ output }}])
+healed = not problem(expected, run({{ levels[faulty.level] }}, {{ without_culprits }})[{{ faulty_feed }}][{{ output }}])
 print("without", *CULPRITS, "the results are", "right" if healed else "wrong as well")
 {% endif %}
 if found:
@@ -222,7 +228,7 @@ if found:
     sys.exit(1)
 {% elif kind == "accepted" %}
 try:
-    found = run({{ levels[faulty.level] }}, OFF)
+    found = run({{ levels[faulty.level] }}{{ off_given }})
 except Exception as error:
     print("level {{ faulty.level }} refuses it:", f"{type(error).__name__}: {error}")
 else:
@@ -235,7 +241,7 @@ else:
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes
 {% endif %}
 try:
-    run({{ levels[faulty.level] }}, OFF)
+    run({{ levels[faulty.level] }}{{ off_given }})
 except Exception as error:
     print("{{ shows }} level {{ faulty.level }} raises", f"{type(error).__name__}: {error}")
     sys.exit(1)
@@ -246,7 +252,7 @@ print("{{ dies }} level {{ faulty.level }} does not end; the alarm kills this pr
 {% else %}
 print("{{ dies }} level {{ faulty.level }} kills this process{{ " at " + stage if stage }}", flush=True)
 {% endif %}
-run({{ levels[faulty.level] }}, OFF)
+run({{ levels[faulty.level] }}{{ off_given }})
 {% endif %}
 print("the bug does not show")
 '''
@@ -277,9 +283,9 @@ def test_{{ test_name }}():
 {% endif %}
 {% if kind == "accepted" %}
     with pytest.raises(Exception):
-        run({{ levels[faulty.level] }}, OFF)
+        run({{ levels[faulty.level] }}{{ off_given }})
 {% elif compares or declares %}
-    actual = run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}]
+    actual = run({{ levels[faulty.level] }}{{ off_given }})[{{ faulty_feed }}][{{ output }}]
     assert actual is not None
 {% if declares %}
     dtype, shape = {{ declared }}
@@ -297,7 +303,7 @@ def test_{{ test_name }}():
     assert np.asarray(actual).dtype == np.asarray(expected).dtype
 {% endif %}
 {% else %}
-    run({{ levels[faulty.level] }}, OFF)  # must not fail
+    run({{ levels[faulty.level] }}{{ off_given }})  # must not fail
 {% endif %}
 """
 

@@ -24,13 +24,17 @@ class TriagedFindings:
 
     out: Path
 
-    def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> Signature | None:
+    def recognise(
+        self, case: Case, evidence: Evidence, outcome: Outcome | None, identifier: str = ""
+    ) -> Signature | None:
         """Return the signature of the finding whose predicate explains a violation; None for a new violation.
 
-        The lane that reported the violation did not know that finding yet. `outcome` is that of the faulty run.
+        The lane that reported the violation did not know that finding yet. `outcome` is that of the faulty run, and
+        `identifier` the violation's own finding, which does not count.
         """
         with suppress(StoreError), Store.open(self.out, create=False) as store:
-            for stored in _triaged(store, lambda record: record.kind == evidence.kind):
+            others = _triaged(store, lambda one: one.kind == evidence.kind and one.identifier != identifier)
+            for stored in others:
                 bug = recognised(signed_predicates_of(stored), case, evidence, outcome)
                 if bug is not None:
                     return bug.signature

@@ -72,6 +72,7 @@ def test_a_violation_that_a_known_predicate_explains_is_recognised_before_it_is_
     triaged = TriagedFindings(tmp_path)
     evidence = Evidence("wrong", "", "m", run, None, "", {})
     assert triaged.recognise(run.case, evidence, None) == cause.finding.property.signature
+    assert triaged.recognise(run.case, evidence, None, "wrong-1") is None, "it is no duplicate of itself"
     off = replace(evidence, faulty=replace(run, build=Build("full", frozenset({"B"}))))
     assert triaged.recognise(run.case, off, None) is None, "the guilty pass is off"
     assert triaged.recognise(run.case, replace(evidence, kind="shape"), None) is None, "it is another symptom"

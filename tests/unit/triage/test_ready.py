@@ -1,6 +1,5 @@
 """What a finding must have been asked before a person files it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,17 @@ import pytest
 
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
+from miscompile.core.verdict import Evidence
 from miscompile.findings.folder import Stored
+from miscompile.graph.emit import to_program
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.targets.about import CpuCap
+from miscompile.targets.registry import parse_target
 from miscompile.triage.confirm import ScriptResult
-from miscompile.triage.ready import RunScript, readiness, script_runner
+from miscompile.triage.ready import NO_CAP, RunScript, readiness, script_runner
+from miscompile.triage.script import write_script
 
 PORT = Port("x", "float32", (1,))
 CASE = Case(Program("onnx", b"bytes", (PORT,), (PORT,)), ((tensor(np.zeros(1, np.float32)),),))
@@ -26,13 +32,13 @@ def stored(**facts: object) -> Stored:
 
 
 def answering(status: str, limited: str = "shows") -> RunScript:
-    def run(variables: Mapping[str, str]) -> ScriptResult:
-        return ScriptResult(limited if variables else status, 1, "", "", 0.1)  # type: ignore[arg-type]
+    def run(cap: CpuCap) -> ScriptResult:
+        return ScriptResult(limited if cap != NO_CAP else status, 1, "", "", 0.1)  # type: ignore[arg-type]
 
     return run
 
 
-CAPS = {"AVX2": {"MAX_ISA": "AVX2"}}
+CAPS = {"AVX2": CpuCap({"MAX_ISA": "AVX2"})}
 
 
 def missing(one: Stored, run: RunScript, filed: str = "") -> list[str]:
@@ -43,7 +49,7 @@ def test_a_finding_that_passes_every_check_is_ready() -> None:
     said = readiness(stored(), CAPS, "", answering("shows"), several_releases=True)
     assert said.missing == []
     assert said.as_json()["ready"] is True
-    assert "processor limited to AVX2" in said.checks
+    assert "processor features AVX2" in said.checks
 
 
 @pytest.mark.parametrize(
@@ -68,5 +74,34 @@ def test_a_script_runs_with_further_variables(tmp_path: Path) -> None:
     script = tmp_path / "repro.py"
     script.write_text('import os, sys\nif os.environ.get("CAP") == "2":\n    print("BUG:")\n    sys.exit(1)\n')
     run = script_runner(script, None, 30)
-    assert run({"CAP": "2"}).status == "shows"
-    assert run({}).status == "absent"
+    assert run(CpuCap({"CAP": "2"})).status == "shows"
+    assert run(NO_CAP).status == "absent"
+
+
+def test_a_script_runs_with_other_words(tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    script.write_text('import sys\nif "--cpu=old" == "--cpu=" + "old":\n    print("BUG:")\n    sys.exit(1)\n')
+    run = script_runner(script, None, 30)
+    assert run(NO_CAP).status == "shows"
+    assert run(CpuCap(words=("--cpu=old", "--cpu=host"))).status == "absent"
+    assert "--cpu=old" in script.read_text(), "the finding's own script stays"
+
+
+@pytest.mark.parametrize("target", ["iree", "tvm", "xla"])
+def test_scripts_name_the_processor_features_that_are_replaced(target: str) -> None:
+    kind = TensorType("float32", (1,))
+    graph = Graph("g", (ValueInfo("x", kind),), (ValueInfo("y", kind),), (Node("Relu", ("x",), ("y",)),))
+    case = Case(to_program(Model(graph, {"": 18}, ir_version=9)), ((tensor(np.ones(1, np.float32)),),))
+    runs = [Run(case, target, Build(level)) for level in ("off", "full")]
+    script = write_script(case, Evidence("wrong", "exact", "m", runs[1], runs[0], "y", {}))
+    caps = parse_target(target).about.cpu_caps
+    assert caps
+    for cap in caps.values():
+        assert cap.words is not None
+        assert cap.words[0] in script
+
+
+def test_a_compiler_without_a_switch_is_told() -> None:
+    said = readiness(stored(), {}, "", answering("shows"), several_releases=True)
+    assert said.missing == []
+    assert "no switch for processor features" in said.as_json()["notes"][0]

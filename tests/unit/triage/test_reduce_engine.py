@@ -22,7 +22,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Raised
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Build
-from miscompile.core.tensor import tensor
+from miscompile.core.tensor import Array, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.check import check
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
@@ -123,7 +123,7 @@ def test_an_output_without_an_inferred_rank_gets_that_of_its_values() -> None:
     nodes = (Node("Reshape", ("x", "s"), ("r",)), Node("Softmax", ("r",), ("p",)), Node("Neg", ("p",), ("y",)))
     inputs = (ValueInfo("x", kind), ValueInfo("s", TensorType("int64", ("n",))))
     model = Model(Graph("g", inputs, (ValueInfo("y", kind),), nodes), {"": 18})
-    feed: dict[str, np.ndarray] = {"x": np.ones((3, 4), np.float32), "s": np.array([3, 4], np.int64)}
+    feed: dict[str, Array] = {"x": np.ones((3, 4), np.float32), "s": np.array([3, 4], np.int64)}
     assert operators(reduce(case_of(model, feed), compiler).case) == ["Softmax"]
 
 

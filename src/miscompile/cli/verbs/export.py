@@ -12,13 +12,14 @@ from miscompile.cli import values
 from miscompile.cli.options import progress
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
+from miscompile.migration.layouts import LAYOUTS
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 _SHOWN = 8
 
 
-@click.command("export", cls=Verb, usual=("--suite", "--for", "--tests", "--order", "--operators"))
+@click.command("export", cls=Verb, usual=("--suite", "--for", "--layout", "--tests", "--operators"))
 @click.option(
     "--suite",
     "folder",
@@ -34,6 +35,13 @@ _SHOWN = 8
     show_default=True,
     metavar="TARGET",
     help="Rank for this compiler: instances that its own tests cover go last.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default=LAYOUTS[0],
+    show_default=True,
+    help="ONNX backend tests, pytest modules of the compiler's interface, or lit tests.",
 )
 @click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Only the first N.  [default: all]")
 @click.option(
@@ -57,12 +65,13 @@ _SHOWN = 8
 def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Write a ranked suite of single-operator models with inputs and expected outputs.
 
-    The layout is that of onnx's backend tests, so that its own runner reads it; beside it lies a file for pytest.
+    Layout onnx is that of onnx's backend tests, with a file for pytest beside it. Layouts pytest and lit write tests in
+    the form of the compiler's own.
 
     \b
     Examples:
       miscompile export --suite onnx-suite --tests 500
-      miscompile export --suite openvino-suite --for openvino
+      miscompile export --suite iree-suite --for iree --layout lit
       cd onnx-suite && pytest --onnx-backend onnxruntime.backend
     """
     if "onnx" not in parse_target(target).about.kinds:
@@ -74,8 +83,9 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))
         return 0
-    written = counted(len(report.written), "test")
-    click.echo(f"{written} in {folder}; `pytest` there runs {'it' if len(report.written) == 1 else 'them'}")
+    written, them = counted(len(report.written), "test"), "it" if len(report.written) == 1 else "them"
+    runner = "lit ." if given["layout"] == "lit" else "pytest"
+    click.echo(f"{written} in {folder}; `{runner}` there runs {them}")
     for reason, count in report.left_out.most_common(_SHOWN):
         click.echo(f"  {count:,} left out: {reason}")
     return 0

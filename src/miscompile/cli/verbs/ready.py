@@ -35,7 +35,7 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
     """Check which confirmed findings in OUT are ready to be filed with the compiler's project.
 
     A finding is ready if nobody has filed it (see `miscompile bugs`), if it needs no option and no pass switched off,
-    if its script shows it in two fresh processes, and again with fewer processor features where the compiler can be
+    if its script shows it in two fresh processes, and again with other processor features where the compiler can be
     told so, and if the first bad release is known. Without ID the smallest finding of each cause is checked.
 
     \b
@@ -62,6 +62,8 @@ def command(out: Path, identifiers: tuple[str, ...], ledger: Path | None, limit_
         Console().print(_table(answers))
         done = sum(not said.missing for _, said in answers)
         click.echo(f"{done} of {counted(len(answers), 'finding')} can be filed")
+        for note in dict.fromkeys(note for _, said in answers for note in said.notes):
+            click.echo(f"note: {note}")
     else:
         click.echo("There is no confirmed finding; `miscompile findings` lists those that there are.")
     return int(any(said.missing for _, said in answers))

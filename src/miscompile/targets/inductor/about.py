@@ -6,7 +6,7 @@ generator, whose names are ours (see `settings.py`). Patterns that only apply on
 """
 
 from miscompile.base.specs import Spec
-from miscompile.targets.about import About, Front
+from miscompile.targets.about import About, CpuCap, Front
 from miscompile.targets.inductor.transforms import TRANSFORMS
 
 GRAPH_PASSES = (
@@ -65,7 +65,7 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
-    cpu_caps={"AVX2": {"ATEN_CPU_CAPABILITY": "avx2"}},
+    cpu_caps={"AVX2": CpuCap({"ATEN_CPU_CAPABILITY": "avx2"})},
     transforms=tuple(TRANSFORMS),
     settle="miscompile.targets.inductor.transforms:settled",
     variants={

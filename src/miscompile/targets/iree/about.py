@@ -1,6 +1,6 @@
 """The description of IREE, which does not import it."""
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, CpuCap
 from miscompile.targets.iree.flags import LEVELS, SWITCHES
 
 ABOUT = About(
@@ -17,6 +17,8 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     passes=SWITCHES,
     extra="iree",
+    cpu_caps={"AVX2": CpuCap(words=("--iree-llvmcpu-target-cpu=host", "--iree-llvmcpu-target-cpu=haswell"))},
+    upstream="miscompile.targets.iree.lit:lit_test",
     converters=r"iree/compiler/(tools|extras|dialects)/.*onnx",
     trace="miscompile.targets.iree.trace",
     switches="IREE has no switch for a single pass: its optimisation flags are switched instead, by name, and what "

@@ -6,7 +6,7 @@ Of matchers that depend on each other only the pass that runs them is named.
 """
 
 from miscompile.base.specs import Spec
-from miscompile.targets.about import About, Front
+from miscompile.targets.about import About, CpuCap, Front
 from miscompile.targets.openvino.transforms import TRANSFORMS
 
 MODEL_PASSES = (
@@ -257,7 +257,7 @@ ABOUT = About(
     distributions=("openvino",),
     other_builds={"tensorflow-cpu": ("tensorflow",)},
     second_implementation=2,
-    cpu_caps={"AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2"}},
+    cpu_caps={"AVX2": CpuCap({"ONEDNN_MAX_CPU_ISA": "AVX2"})},
     blocks=(8, 16, 32, 64),  # oneDNN: channel blocks of 8 and 16, tiles of products
     max_opset=22,
     max_ir_version=10,

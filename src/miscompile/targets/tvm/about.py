@@ -7,7 +7,7 @@ passes that lower constructs which the code generator does not accept, passes th
 which `FuseTIR` fails on functions of tuples), and passes for GPUs only.
 """
 
-from miscompile.targets.about import About, Front
+from miscompile.targets.about import About, CpuCap, Front
 from miscompile.targets.tvm.relax.transforms import SPLICE, WRAP
 from miscompile.targets.tvm.sequences import PASSES
 
@@ -70,6 +70,8 @@ ABOUT = About(
     passes=(*_GRAPH, *_LOWERING, *_LOOPS),
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",
+    # By default the code is for any x86-64.
+    cpu_caps={"AVX2": CpuCap(words=('{"kind": "llvm"', '{"kind": "llvm", "mcpu": "haswell"'))},
     prepare="miscompile.targets.tvm.about:prepare",
     transforms=(WRAP, SPLICE),
     function_transforms=(WRAP,),

@@ -1,6 +1,6 @@
 """The description of XLA for the CPU, which does not import it."""
 
-from miscompile.targets.about import About, Front
+from miscompile.targets.about import About, CpuCap, Front
 from miscompile.targets.xla.transforms import TRANSFORMS
 
 PASSES = (
@@ -57,6 +57,8 @@ ABOUT = About(
     forced=True,
     devices=("cpu", "cuda"),
     extra="xla",
+    cpu_caps={"AVX2": CpuCap(words=('["XLA_FLAGS"] = (\n', '["XLA_FLAGS"] = (\n    "--xla_cpu_max_isa=AVX2 "\n'))},
+    upstream="miscompile.targets.xla.lit:lit_test",
     prepare="miscompile.targets.xla.environment:prepare",
     fronts={
         "keras": Front(

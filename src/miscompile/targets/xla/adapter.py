@@ -20,6 +20,7 @@ from miscompile.base.dtypes import NUMBERS
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
@@ -79,12 +80,7 @@ class Xla:
         for port in (*program.inputs, *program.outputs):
             if port.dtype not in _KNOWN:
                 raise UnloweredError(f"element type {port.dtype} has no lowering")
-        lowered = lowering(read(program.payload))
-        space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
-        space.update({name: _native(value) for name, value in lowered.constants.items()})
-        exec(compile(lowered.source, "<program>", "exec"), space)
-        function: XlaFunction = space["program"]
-        return function
+        return lowered_function(read(program.payload))
 
     def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
         if own_transform(build.transform, TRANSFORMS):
@@ -100,6 +96,16 @@ class Xla:
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return compiled
+
+
+def lowered_function(model: Model) -> XlaFunction:
+    """Return the function of jax.numpy that computes a model. Raises UnloweredError where there is none."""
+    lowered = lowering(model)
+    space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
+    space.update({name: _native(value) for name, value in lowered.constants.items()})
+    exec(compile(lowered.source, "<program>", "exec"), space)
+    function: XlaFunction = space["program"]
+    return function
 
 
 class XlaSession:

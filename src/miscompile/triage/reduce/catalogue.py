@@ -12,7 +12,7 @@ from miscompile.triage.reduce.names import ShortNames
 from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, SameOperand, Shortcut, TypesOf, inferred
 from miscompile.triage.reduce.outputs import FewerOutputs
 from miscompile.triage.reduce.reduction import Reduction
-from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
+from miscompile.triage.reduce.shapes import FlatterLeaves, LowerRanks, SmallerSizes
 from miscompile.triage.reduce.values import PlainerValues
 
 
@@ -44,5 +44,6 @@ def standard(capture: Capture, types_of: TypesOf = inferred) -> tuple[Reduction[
         PlainerTypes(),
         PlainerValues(),
         PlainerAttributes(),
+        FlatterLeaves(),
         ShortNames(),
     )

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from miscompile.core.tensor import Tensor
-from miscompile.graph.model import Node
+from miscompile.graph.model import Node, TensorType, ValueInfo
 from miscompile.triage.reduce.draft import Draft, rewired
-from miscompile.triage.reduce.leaves import leaves
+from miscompile.triage.reduce.leaves import leaves, operands_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,21 @@ class Frozen:
             )
             feeds = tuple({k: v for k, v in feed.items() if k not in chosen} for feed in draft.feeds)
             yield replace(frozen, feeds=feeds)
+
+
+def thawed(draft: Draft) -> Draft:
+    """Return the draft with its initialisers as inputs, but for those that compilers want as constants.
+
+    A bug may need passes switched off only because they would fold its constants.
+    """
+    kept = operands_with(draft, "shape", "size", "control", "setting")
+    given = {name: value for name, value in draft.graph.initializers.items() if name not in kept}
+    infos = [ValueInfo(name, TensorType(value.dtype, value.shape)) for name, value in given.items()]
+    melted = draft.with_graph(
+        inputs=(*draft.fed(), *infos),
+        initializers={name: value for name, value in draft.graph.initializers.items() if name in kept},
+    )
+    return replace(melted, feeds=tuple({**feed, **given} for feed in draft.feeds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class SmallerSizes:
         dims = [(leaf.name, axis, size) for leaf in found for axis, size in enumerate(leaf.value.shape)]
         ranks = {leaf.name: len(leaf.value.shape) for leaf in found}
         yield from _halved(draft, found, fixed)
+        yield from _in_proportion(draft, dims, fixed)
         for size in sorted({size for _, _, size in dims if size > 1}, reverse=True):
             same: Places = {(name, axis) for name, axis, other in dims if other == size and name not in fixed}
             for goal in _goals(size):
@@ -67,7 +68,7 @@ class SmallerSizes:
 @dataclass(frozen=True, slots=True)
 class LowerRanks:
     """Removes axes: the first or last one of every leaf of the highest rank (attributes follow), then of each leaf;
-    then inner axes of size 1; and flattens leaves."""
+    then inner axes of size 1."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with leaves of lower rank."""
@@ -86,7 +87,19 @@ class LowerRanks:
             yield changed(draft, {leaf.name}, _last)
             if leaf.value.array.size == 1:
                 yield changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array.reshape(())))
-        yield from _flatter(draft, found)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatterLeaves:
+    """Gives all elements of leaves to one axis, for bugs that only need their number. After all other reductions of
+    shapes, because a single axis ties the sizes together."""
+
+    def edits(self, draft: Draft) -> Iterator[Draft]:
+        """Yield drafts whose leaves have one axis: all leaves, then one."""
+        fixed = structural(draft)
+        deep = sorted({one.name for one in all_leaves(draft) if one.name not in fixed and len(one.value.shape) > 1})
+        for names in ({*deep}, *({name} for name in deep)) if deep else ():
+            yield changed(draft, names, lambda _, value: Tensor(value.dtype, value.array.reshape(-1)))
 
 
 def _narrower(draft: Draft, names: set[str], rank: int) -> Iterator[Draft]:
@@ -96,13 +109,6 @@ def _narrower(draft: Draft, names: set[str], rank: int) -> Iterator[Draft]:
         yield _with_nodes(changed(draft, names, _one_of(_WINDOWED - 1)), partial(_narrowed, last=False))
     for axis in range(1, rank - 1):
         yield changed(draft, names, _without_axis(axis))
-
-
-def _flatter(draft: Draft, found: list[Leaf]) -> Iterator[Draft]:
-    """Give all elements of leaves to one axis, for bugs that only need their number."""
-    deep = {leaf.name for leaf in found if len(leaf.value.shape) > 1}
-    for names in ({*deep}, *({name} for name in sorted(deep))) if deep else ():
-        yield changed(draft, names, lambda _, value: Tensor(value.dtype, value.array.reshape(-1)))
 
 
 def _one_of(axis: int) -> Change:
@@ -137,6 +143,18 @@ def _by_axis(same: Places, ranks: Mapping[str, int]) -> list[Places]:
         groups.setdefault(("front", axis), set()).add((name, axis))
         groups.setdefault(("back", ranks[name] - axis), set()).add((name, axis))
     return [group for group in groups.values() if 1 < len(group) < len(same)]
+
+
+def _in_proportion(draft: Draft, dims: list[tuple[str, int, int]], fixed: set[str]) -> Iterator[Draft]:
+    """Cut two sizes in about the same ratio, such as those of elements and of the scales of their blocks."""
+    sizes = sorted({size for name, _, size in dims if size > 1 and name not in fixed}, reverse=True)
+    for large, small in list(combinations(sizes, 2))[:_MOST_PAIRS]:
+        for goal in _goals(small):
+            smaller = draft
+            for size, cut in ((large, max(1, large * goal // small)), (small, goal)):
+                places = {(name, axis) for name, axis, other in dims if other == size and name not in fixed}
+                smaller = _resized(smaller, places, size, cut, fixed, scale=False)
+            yield smaller
 
 
 def _halved(draft: Draft, found: list[Leaf], fixed: set[str]) -> Iterator[Draft]:
