@@ -38,7 +38,9 @@ def found(place: Path, tests: int) -> list[bool]:
         Lane(orders, pool, confirmer, cast("Inbox", OpenInbox()), out).run()
     messages = [json.loads(line) for line in out.getvalue().splitlines()]
     names = [message["finding"]["identifier"] for message in messages if "finding" in message]
-    facts = [folder.load(place, name).finding.facts for name in names]
+    stored = [folder.load(place, name) for name in names]
+    assert all(one.script for one in stored), "people can run a pending finding"
+    facts = [one.finding.facts for one in stored]
     postponed = sum(message.get("counters", {}).get("searches postponed", 0) for message in messages)
     assert bool(postponed) != all(ATTRIBUTED in one for one in facts)
     return [ATTRIBUTED in one for one in facts]

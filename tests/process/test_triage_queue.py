@@ -62,6 +62,19 @@ def pending(test: int) -> Stored:
     )
 
 
+def test_a_finding_tells_its_phases_and_sizes(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path))
+    try:
+        identifier = put(tmp_path, queue, pending(0))
+        wait(queue, 1)
+        steps = queue.steps()
+    finally:
+        queue.close()
+    assert {step.identifier for step in steps} == {identifier}
+    assert [step.phase for step in steps][:4] == ["repeating", "bisecting", "reducing", "bisecting"]
+    assert str(next(step for step in steps if step.phase == "confirming")) == f"{identifier}: confirming, 5 -> 1 node"
+
+
 def settings(out: Path, target: str = TARGET) -> TriageSettings:
     return TriageSettings(out, (target,), limits=Limits(seconds=5.0), script_seconds=60.0)
 

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -127,11 +127,17 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
 
 
 def conduct(
-    options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]], None], head: str, *, as_json: bool
+    options: "Plan | MigrationPlan",
+    run: Callable[[Sequence[Listener]], None],
+    head: str,
+    *,
+    as_json: bool,
+    more: Callable[[], Mapping[str, Any]] = dict,
 ) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
-    `head` says what the campaign is; it is printed when the first test begins.
+    `head` says what the campaign is; it is printed when the first test begins. `more` gives what JSON has beside the
+    summary.
     The summary is also written after an interrupt and after a failure of the tool. Raises KeyboardInterrupt when the
     interrupt came before the campaign was stored.
     """
@@ -153,7 +159,7 @@ def conduct(
             raise
     summary, problems = leave(options.out)
     with terminal_may_close():
-        show(summary, options.out, as_json=as_json)
+        show(summary, options.out, as_json=as_json, more=more)
         for problem in dict.fromkeys(issues.problems + problems):
             warn(problem)
         if stopped:
@@ -171,10 +177,10 @@ def leave(out: Path) -> tuple[Summary, list[str]]:
     return summary, problems
 
 
-def show(summary: Summary, out: Path, *, as_json: bool) -> None:
+def show(summary: Summary, out: Path, *, as_json: bool, more: Callable[[], Mapping[str, Any]] = dict) -> None:
     """Print a summary to stdout, for programs or for people."""
     if as_json:
-        click.echo(json.dumps(summary.as_json(), indent=2))
+        click.echo(json.dumps({**summary.as_json(), **more()}, indent=2))
     else:
         level = verbosity()
         full, brief = level == Verbosity.VERBOSE, level == Verbosity.QUIET

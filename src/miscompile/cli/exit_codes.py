@@ -3,6 +3,7 @@
 A job that reads exit code 0 as "no bug" must be able to rely on it, so a run that tested nothing has a code of its own.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # importing it takes longer than the bare command does
@@ -25,6 +26,15 @@ UNTESTED = 4
 
 STOPPED = 130
 """The verb was interrupted before it had a result."""
+
+
+def code_of_all(summaries: "Sequence[Summary | None]") -> int:
+    """Return the exit code of campaigns on several targets, of which those without a summary could not run.
+
+    It is 0 only if one of them has tested something.
+    """
+    codes = {code_of(summary) for summary in summaries if summary is not None}
+    return FINDINGS if FINDINGS in codes else NOTHING if NOTHING in codes else UNTESTED
 
 
 def code_of(summary: "Summary") -> int:

@@ -207,10 +207,11 @@ def progress_line(
     deaths = counted(counters.get("deaths", 0), "death")
     of_time = f"/{clock(seconds)}" if seconds else ""
     of_tests = f"/{tests:,}" if tests else ""
+    told = counted(counters.get("tests", 0), "test") if not tests else f"{counters.get('tests', 0):,}{of_tests} tests"
     if not counters.get("tests"):
         return f"{clock(progress.seconds)}{of_time}  no test has ended yet"
     return (
-        f"{clock(progress.seconds)}{of_time}  {counters.get('tests', 0):,}{of_tests} tests  {rate:.0f}/s  "
+        f"{clock(progress.seconds)}{of_time}  {told}  {rate:.0f}/s  "
         f"{valid_share(counters):.0%} valid  {counted(classes, 'finding')}  {deaths}"
         f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
     )

@@ -101,9 +101,14 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
     require_memory(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
+        _tell(listeners, WorkPhase(f"reading {Path(plan.model).name}"))
+        _tell(listeners, Notice(f"reading {Path(plan.model).name}", detail=True))
         Around(Path(plan.model), most_bytes=most_bytes(plan))  # raises for a broken model before anything is written
-    seeds = _cut(plan, listeners) if wants_seeds(plan) else None
+    left = None if plan.seconds is None else (1 - _LEAST_TESTING) * plan.seconds - (time.monotonic() - begun)
+    seeds = _cut(plan, listeners, left) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
+    if plan.model and (seeds is None or not seeds.seeds):
+        plan = replace(plan, slices=False)  # so that no compiler is probed for programs that are not made
     if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
         limited = _with_short_probe(plan)
         supports = [probe_support(limited, target, partial(_tell, listeners)) for target in plan.targets]
@@ -131,10 +136,14 @@ def plan_to_run(plan: Plan) -> tuple[Plan, dict[str, str]]:
     return plan, _versions(plan)
 
 
-def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
-    """Return the slices of the user's models, and report their numbers to the listeners."""
-    seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)))
-    for line in (*seeds.skipped, *seeds.notes, *([seeds.summary()] if plan.has_seeds or plan.slices else [])):
+def _cut(plan: Plan, listeners: Sequence[Listener], seconds: float | None) -> Collection:
+    """Return the slices of the user's models, and report their numbers to the listeners.
+
+    `seconds` limits the time for the model of a check.
+    """
+    seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)), seconds)
+    counts = [seeds.summary()] if seeds.models and (plan.has_seeds or plan.slices) else []
+    for line in (*seeds.skipped, *seeds.notes, *counts):
         _tell(listeners, Notice(line))
     return seeds
 
@@ -400,6 +409,8 @@ class _Coordinator:
                 self.division.new_signature(arm)
 
     def _settle(self, answers: list[TriageAnswer]) -> None:
+        for step in self.triage.steps():
+            _tell(self.listeners, Notice(str(step), detail=True))
         for answer in answers:
             self._count({"triage_us": answer.cpu_us})
             if answer.problem:

@@ -502,11 +502,11 @@ class Inbox:
         self.closed = False
 
     def first(self) -> str:
-        """Wait for one line and return it; empty when there is none."""
+        """Wait for one line and return it; empty when the coordinator has closed its end before one was complete."""
         while b"\n" not in self._rest and not self.closed:
             self._read()
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line.decode()
+        line, newline, self._rest = self._rest.partition(b"\n")
+        return line.decode() if newline else ""
 
     def lines(self) -> list[str]:
         """Return the complete lines that are there now."""
@@ -528,7 +528,10 @@ def main() -> int:
     os.dup2(2, 1)  # other output must not mix with the messages
     try:
         inbox = Inbox(0)
-        orders = orders_from(inbox.first())
+        given = inbox.first()
+        if not given:
+            return 0  # the campaign has ended before this lane was loaded
+        orders = orders_from(given)
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
             confirmer = Confirmer(second, oracle_context(orders.plan), orders.plan.seed)
             lane = Lane(orders, pool, confirmer, inbox, out)

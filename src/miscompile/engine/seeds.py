@@ -3,6 +3,8 @@
 They are made when the campaign starts, and are the same for every lane and session.
 """
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +29,11 @@ def wants_seeds(plan: Plan) -> bool:
     return plan.has_seeds or plan.model is not None
 
 
-def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collection:
+def seeds_of(plan: Plan, on_progress: ProgressListener | None = None, seconds: float | None = None) -> Collection:
     """Return the stored slices of the campaign, or cut them if there are none.
 
-    `on_progress` receives lines of progress. Raises UsageError when no model in a folder can be used, and
+    `on_progress` receives lines of progress. `seconds` is the time for cutting the user's model (None: no limit): the
+    campaign tests the model as a whole without any slice. Raises UsageError when no model in a folder can be used, and
     StoreError when the stored slices are damaged.
     """
     place = plan.own / FOLDER
@@ -42,8 +45,13 @@ def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collect
     there = stored_slices(Path(plan.model or ""), cut)
     if there is not None:
         return there
+    if seconds is not None and seconds <= 0:
+        return Collection((), 0, ("there is no time to cut the model into slices; it is tested as a whole",))
+    observing, end = 60.0, math.inf
+    if seconds is not None:
+        observing, end = min(observing, seconds / 2), time.monotonic() + seconds
     try:
-        return collect([Path(plan.model or "")], cut, plan.seed, on_progress=on_progress)
+        return collect([Path(plan.model or "")], cut, plan.seed, observing, on_progress, end)
     except UsageError as error:
         return Collection((), 0, (str(error),))  # the model as a whole is tested anyway
 

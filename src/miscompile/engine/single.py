@@ -51,7 +51,7 @@ def reduce(out: Path, identifier: str, seconds: float, on_phase: WorkPhaseListen
         try:
             queue.submit(identifier)
             while not (answers := queue.collect()):
-                on_phase(WorkPhase("reducing the finding", detail=queue.doing))
+                on_phase(WorkPhase(f"reducing {identifier}", detail=queue.doing.removeprefix(f"{identifier}: ")))
                 time.sleep(_TURN)
         finally:
             queue.close()

@@ -161,6 +161,6 @@ class LaneSupervisor:
         with self.log.open("ab") as log:
             words = [sys.executable, "-m", "miscompile.engine.lane"]
             process = Conversation(words, errors=log, environment={**os.environ, "PYTHONUNBUFFERED": "1"})
-        process.write(orders.as_json().encode() + b"\n")
+        process.offer(orders.as_json().encode() + b"\n")  # `_send` sends the rest, once the lane has been loaded
         self._selector.register(process, selectors.EVENT_READ, orders.lane)
         return process

@@ -109,7 +109,7 @@ class MigrationSession:
                 MultiTargetPool(tuple(workers), lambda target: LocalPool(target, workers[target], plan.limits))
             )
             tests = _FrontEndTests(plan, front, pool, self._cache, store)
-            left, size = list(waiting.items()), BATCH
+            left, size = list(waiting.items()), BATCH if deadline is None else plan.workers
             while left and (deadline is None or time.monotonic() < deadline):
                 begun = time.monotonic()
                 self._run_batch(tests, left[:size], rows)
@@ -146,6 +146,8 @@ class MigrationSession:
             for identifier in list(waiting):
                 queue.submit(identifier)
             while queue.open and queue.alive and time.monotonic() < until:
+                for step in queue.steps():
+                    self._tell(Notice(str(step), detail=True))
                 for answer in queue.collect():
                     others = waiting.pop(answer.identifier)
                     if answer.problem:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Group
@@ -156,7 +157,7 @@ def findings_table(records: Iterable[Record]) -> PlainTable:
         table.add_row(
             record.identifier,
             Text(_status(record), style=_STYLES.get(record.status, "dim")),
-            Text(" + ".join(record.culprits) or record.message[:160]),
+            Text(" + ".join(record.culprits) or shorten(record.message, 160, placeholder=" ...")),
             str(record.nodes or "?"),
             str(record.duplicates + 1),
         )
@@ -192,7 +193,7 @@ def cluster_lines(summary: Summary) -> list[Text]:
 
 LEGEND: Mapping[str, str] = {
     "confirmed": "repeated in fresh processes, reduced, and its passes found",
-    "pending": "seen, but not examined yet; `miscompile reduce OUT ID` or `fuzz --resume` does that",
+    "pending": "seen, not examined yet; `miscompile reduce OUT ID` does that",
     "unconfirmed": "did not repeat; kept, but not counted",
     "known": "a bug that known.toml or the ledger lists",
     "fixed": "of an older release; the ledger has it as fixed in the one under test",

@@ -59,7 +59,8 @@ class TriageStep:
 
     def __str__(self) -> str:
         """Print it for people."""
-        size = f" ({self.nodes_before} -> {counted(self.nodes, 'node')})" if self.nodes and self.nodes_before else ""
+        before = f"{self.nodes_before} -> " if self.nodes != self.nodes_before else ""
+        size = f", {before}{counted(self.nodes, 'node')}" if self.nodes and self.nodes_before else ""
         return f"{self.identifier}: {self.phase}{size}"
 
 
@@ -94,7 +95,7 @@ class TriageQueue:
         return ", ".join(str(step) for step in list(self._doing.values()))
 
     def steps(self) -> list["TriageStep"]:
-        """Return the steps since the last call; does not wait."""
+        """Return the phases that began since the last call; does not wait."""
         found = []
         while True:
             try:
@@ -133,8 +134,10 @@ class TriageQueue:
             thread.join(timeout=10)
 
     def _stepped(self, step: "TriageStep") -> None:
+        before = self._doing.get(step.identifier)
         self._doing[step.identifier] = step
-        self._steps.put(step)
+        if before is None or before.phase != step.phase:
+            self._steps.put(step)
 
     def _serve(self, worker: "_Worker") -> None:
         try:

@@ -351,7 +351,7 @@ def test_the_table_of_findings_has_a_legend_of_its_own_words(tmp_path: Path) -> 
     with Store.open(tmp_path) as store:
         store.add_pending(a_stored("pending"))
     said = call("findings", tmp_path).stdout
-    assert "pending: seen, but not examined yet" in said
+    assert "pending: seen, not examined yet" in said
     assert "confirmed:" not in said
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED, code_of
+from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED, code_of, code_of_all
 from miscompile.cli.main import program
 from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
 from miscompile.findings.store import Record
@@ -35,6 +35,19 @@ def test_a_run_without_a_verdict_is_no_all_clear(summary: Summary, code: int, re
     assert code_of(summary) == code
     assert reason in summary.untested
     assert bool(summary.untested) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("summaries", "code"),
+    [
+        ([a_summary(10), a_summary(0)], NOTHING),
+        ([a_summary(0), None], UNTESTED),
+        ([None], UNTESTED),
+        ([a_summary(10), a_summary(10, 0, Record("w", "s", "confirmed", "wrong"))], FINDINGS),
+    ],
+)
+def test_several_targets_are_an_all_clear_if_one_was_tested(summaries: list[Summary | None], code: int) -> None:
+    assert code_of_all(summaries) == code
 
 
 def test_undecided_tests_are_not_judged() -> None:

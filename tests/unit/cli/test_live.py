@@ -101,6 +101,16 @@ def test_a_quiet_display_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert staged(monkeypatch, terminal=True, level=Verbosity.QUIET) == ""
 
 
+def test_the_step_of_a_phase_changes_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 2))
+    monkeypatch.setattr("miscompile.cli.live.time.monotonic", lambda: float(next(now)))
+    sink = io.StringIO()
+    with LiveDisplay(Console(file=sink, width=80)) as live:
+        for done in range(6):
+            live.on(WorkPhase("programs watched", done, detail=f"step {done}"))
+    assert sink.getvalue().splitlines()[0] == "programs watched: 1; step 1"
+
+
 def test_a_short_phase_is_not_told() -> None:
     sink = io.StringIO()
     with LiveDisplay(Console(file=sink, width=80)) as live:

@@ -20,11 +20,12 @@ from miscompile.cli.campaigns import (
     terminated_as_interrupt,
     validate,
 )
+from miscompile.cli.exit_codes import code_of_all
 from miscompile.cli.options import check_out, progress, ready, slice_nodes_option
 from miscompile.cli.screens import Verb
 from miscompile.engine.checks import CHECKS, OWN, chosen
 from miscompile.engine.plan import Plan
-from miscompile.reports.summary import Summary
+from miscompile.reports.summary import Summary, verdict_of
 from miscompile.reports.tables import plain_table
 from miscompile.reports.writer import IssueWriter
 from miscompile.targets.registry import DEFAULT_TARGET, about, installed, parse_target, target_names
@@ -167,7 +168,7 @@ def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
         click.echo(json.dumps(data, indent=2))
     else:
         _show(results, whole.out)
-    return 1 if any(one.summary is not None and one.summary.announced() for one in results) else 0
+    return code_of_all([one.summary for one in results])
 
 
 def _is_here(name: str) -> bool:
@@ -198,7 +199,7 @@ def _show(results: Sequence[TargetResult], out: Path) -> None:
             table.add_row(one.target, one.problem[:100], "-", "-", "-")
             continue
         found = one.summary.announced()
-        result = ", ".join(str(record.signature)[:60] for record in found[:3]) or "nothing found"
+        result = ", ".join(str(record.signature)[:60] for record in found[:3]) or verdict_of(one.summary)
         refused = one.summary.unsupported + one.summary.invalid
         table.add_row(one.target, result, str(one.summary.tests), str(refused), str(len(found)))
     Console().print(table)

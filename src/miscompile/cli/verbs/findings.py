@@ -12,7 +12,7 @@ from miscompile.base.wording import counted
 from miscompile.cli import values
 from miscompile.cli.campaigns import show
 from miscompile.cli.exit_codes import code_of
-from miscompile.cli.options import id_argument, json_option, out_argument, phases, whole_identifier
+from miscompile.cli.options import id_argument, json_option, out_argument, phases, progress, whole_identifier
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
 from miscompile.findings.folder import load, place
@@ -228,10 +228,10 @@ def _releases(out: Path, identifier: str | None, keep: bool, *, as_json: bool) -
     with Store.open(out, create=False) as store:
         chosen = [identifier] if identifier is not None else one_of_each_cause(store)
     told, unanswered = [], 0
-    for name, found in single.releases(out, chosen, keep, tell):
+    for name, found in single.releases(out, chosen, keep, progress(as_json=as_json)):
         if isinstance(found, str):
             unanswered += 1
-            tell(f"miscompile: warning: {name}: {found}")
+            warn(f"{name}: {found}")
             continue
         write_issue_of_cluster(out, name)
         history = found.as_json()

@@ -153,11 +153,17 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
     plan = _resumed(replace(plan, fronts=fronts))
     _check_level(plan)
     head = f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}"
-    code = conduct(plan, lambda listeners: _run(plan, listeners), head, as_json=as_json)
-    rows = [totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts]
-    (plan.out / "totals.json").write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n", "utf-8")
+
+    def rows() -> list[Totals]:
+        return [totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts]
+
+    def more() -> dict[str, Any]:
+        return {"front_ends": [row.as_json() for row in rows()]}
+
+    code = conduct(plan, lambda listeners: _run(plan, listeners), head, as_json=as_json, more=more)
+    (plan.out / "totals.json").write_text(json.dumps(more()["front_ends"], indent=2) + "\n", "utf-8")
     if verbosity(as_json=as_json) > Verbosity.QUIET:
-        _print(rows)
+        _print(rows())
     return code
 
 

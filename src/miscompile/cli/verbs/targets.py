@@ -203,9 +203,8 @@ def _matrix(found: Mapping[str, Mapping[str, bool]], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({op: dict(row) for op, row in found.items()}, indent=2))
         return
-    dtypes = list(dict.fromkeys(dtype for row in found.values() for dtype in row))
-    table = plain_table("operator", numbers=dtypes)
-    marks = {True: "yes", False: "-", None: ""}
+    table = plain_table("operator", "takes", "does not take")
     for op, row in found.items():
-        table.add_row(op, *(marks[row.get(dtype)] for dtype in dtypes))
+        takes, refuses = (" ".join(dtype for dtype in row if row[dtype] is said) for said in (True, False))
+        table.add_row(op, takes, refuses)
     Console().print(table)

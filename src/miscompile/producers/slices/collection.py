@@ -5,10 +5,13 @@ once for a campaign. Each slice is then an ONNX file, and `slices.json` describe
 """
 
 import json
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +92,12 @@ def collect(
     seed: int = 0,
     seconds: float = 60.0,
     on_progress: ProgressListener | None = None,
+    end: float = math.inf,
 ) -> Collection:
     """Cut the models at `paths` into slices.
 
-    `seconds` limits the observation of one model; `on_progress` receives a line about each model. Files without a
+    `seconds` limits the observation of one model, and no slice is cut after the time `end` of the monotonic clock;
+    `on_progress` receives a line about each model. Files without a
     valid ONNX model are skipped, each with a line. Raises UsageError when none is left.
     """
     kept: dict[str, Seed] = {}
@@ -103,7 +108,7 @@ def collect(
         if on_progress is not None:
             on_progress(f"cutting {path.name} into slices")
         try:
-            pieces = _pieces(path, cut, seed, seconds, tally)
+            pieces = _pieces(path, cut, seed, seconds, tally, end)
         except (MiscompileError, ValueError, MemoryError) as error:  # ValueError: protobuf's size limit
             skipped.append(_line(path, error))
             continue
@@ -118,26 +123,34 @@ def collect(
     return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines(), known)
 
 
-def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> Collection:
+def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally, end: float) -> Collection:
     model = load(path)
     check(model)
-    return slices_of(model, path.name, cut, seed, seconds, tally)
+    return slices_of(model, path.name, cut, seed, seconds, tally, end)
 
 
 def slices_of(
-    model: Model, name: str, cut: SliceLimits, seed: int = 0, seconds: float = 60.0, tally: SliceTally | None = None
+    model: Model,
+    name: str,
+    cut: SliceLimits,
+    seed: int = 0,
+    seconds: float = 60.0,
+    tally: SliceTally | None = None,
+    end: float = math.inf,
 ) -> Collection:
     """Return the slices of a checked `model`, whose sources begin with `name`; those of large values are scaled down.
 
-    `seconds` limits the observation, and again the runs of smaller slices. Raises ModelError for inputs of other kinds
-    than tensors.
+    `seconds` limits the observation, and again the runs of smaller slices; none is cut after the time `end`. Raises
+    ModelError for inputs of other kinds than tensors.
     """
     tally = tally if tally is not None else SliceTally()
     whole = observed(normalised(model), stream(seed, "observe", name), seconds)
     if not whole.ran:
         tally.reasons[f"{name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
     wide = replace(cut, weights=cut.weights << _WIDER, elements=cut.elements << _WIDER)
-    found = scaled(list(slices(whole, name, wide, stream(seed, "slices", name), tally)), stream(seed, name), seconds)
+    every = slices(whole, name, wide, stream(seed, "slices", name), tally)
+    chosen = list(every if end == math.inf else takewhile(lambda _: time.monotonic() < end, every))
+    found = scaled(chosen, stream(seed, name), seconds)
     reasons = [unfit(piece, cut) for piece in found]
     tally.reasons.update(filter(None, reasons))
     seeds = tuple(piece for piece, reason in zip(found, reasons, strict=True) if not reason)
