@@ -13,6 +13,9 @@ UNDECIDED = "undecided: "
 MODEL_TESTS, MODEL_JUDGED = "tests of the model", "judged tests of the model"
 """Counters of a campaign around a model: tests of the model as a whole, and those of them that had a verdict."""
 
+MODEL_UNDECIDED = "undecided test of the model: "
+"""Begin of the counters of those without a verdict; the reason follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -23,14 +23,14 @@ from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, U
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
-from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
+from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.core.examination import Examination, conclude
 from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
-from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.engine.hazards import KNOWN_COST, LEAST_PART, CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
@@ -301,8 +301,7 @@ class Lane:
         self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
         if self.plan.model is not None and str(ahead.case.recipe.get("producer", "")).startswith(AROUND):
-            self.counters[MODEL_TESTS] += 1
-            self.counters[MODEL_JUDGED] += not isinstance(seen.verdict, Inconclusive)
+            self._count_whole(seen.verdict)
         self.steering.count(ahead.disabled)
         for target, names in ahead.disabled.items():
             self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
@@ -340,6 +339,14 @@ class Lane:
             self.risks.count(target, own)
             self.counters[f"{TESTS_OF}{target}"] += 1
             self.counters[f"{CPU_OF}{target}"] += round(1e6 * sum(one.observations.cpu_seconds for one in own))
+
+    def _count_whole(self, verdict: Verdict) -> None:
+        """Count a test of the user's model as a whole."""
+        self.counters[MODEL_TESTS] += 1
+        if isinstance(verdict, Inconclusive):
+            self.counters[f"{MODEL_UNDECIDED}{verdict.reason}"] += 1
+        else:
+            self.counters[MODEL_JUDGED] += 1
 
     def _log_defect(self, index: int, defect: Defect) -> None:
         """Count a failure of an adapter, and log the first one of each place."""

@@ -53,8 +53,7 @@ def read(data: bytes | onnx.ModelProto) -> Model:
 def load(path: str | Path) -> Model:
     """Return the model in the file at `path`, with external data from files in the same folder.
 
-    Negative sizes of inputs, outputs and values become unknown, see `without_negative_sizes`. Raises ModelError when a
-    file cannot be read or is broken.
+    Faults that all compilers bear are removed, see `mended`. Raises ModelError when a file cannot be read or is broken.
     """
     place = Path(path)
     try:
@@ -62,15 +61,17 @@ def load(path: str | Path) -> Model:
     except OSError as error:
         raise ModelError(f"cannot read model '{place}': {error.strerror or error}") from None
     try:
-        return _Reader(place.parent).model(_parse(without_negative_sizes(data)))
+        return _Reader(place.parent).model(_parse(mended(data)))
     except ModelError as error:
         raise ModelError(f"model '{place}': {error}") from None
 
 
-def without_negative_sizes(data: bytes) -> bytes:
-    """Return a serialised model with unknown sizes for the negative ones, which some exporters write for these.
+def mended(data: bytes) -> bytes:
+    """Return a serialised model without two faults of exporters that all compilers bear.
 
-    A model without any comes back as it is. Raises ModelError when `data` is no ModelProto.
+    Negative sizes become unknown, and a node whose name an earlier one in its graph has becomes one without a name,
+    because names of nodes mean nothing. A model without these faults comes back as it is. Raises ModelError when `data`
+    is no ModelProto.
     """
     proto = _parse(data)
     values = (*proto.graph.input, *proto.graph.output, *proto.graph.value_info)
@@ -78,7 +79,22 @@ def without_negative_sizes(data: bytes) -> bytes:
     negative = [dim for dim in sizes if dim.dim_value < 0]
     for dim in negative:
         dim.Clear()
-    return bytes(proto.SerializeToString()) if negative else data
+    repeated = _forget_repeated_names(proto.graph)
+    return bytes(proto.SerializeToString()) if negative or repeated else data
+
+
+def _forget_repeated_names(graph: onnx.GraphProto) -> bool:
+    """Remove the names that earlier nodes of the same graph have, in bodies too; tell whether there was one."""
+    seen: set[str] = set()
+    found = False
+    for node in graph.node:
+        if node.name and node.name in seen:
+            node.name, found = "", True
+        seen.add(node.name)
+        for attribute in node.attribute:
+            for body in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                found = _forget_repeated_names(body) or found
+    return found
 
 
 def read_type(proto: onnx.TypeProto) -> ValueType | None:

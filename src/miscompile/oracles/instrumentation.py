@@ -4,6 +4,7 @@ Noise is per use, not per value, because `Equal(x, x)` and `Floor(x / x)` must b
 because a cancelling sum must show how ill-conditioned it is. Functions that libraries approximate get absolute noise as
 well: a sigmoid of -20 may be 2e-9 or zero, and a Ceil of it 1 or 0. Quantised values move by up to three quarters of a
 step, because integer kernels that replace dequantise-compute-quantise may round to the neighbouring step by design.
+Numbers that are nearly equal are equal in some of the rounds.
 
 Bodies of If, Loop and Scan carry noise too: the noise of a value within a body is an input of the main graph that the
 body captures, and the same in every iteration. So the rounding errors of a loop add up in one direction rather than at
@@ -152,6 +153,8 @@ class _Instrumenter:
             before.append(Node(node.op, (inputs[0],), (f"{scale}_y", scale, f"{scale}_zero")))
             inputs[0] = self._jitter(inputs[0], node.inputs[0], scale, before)
         noised = replace(node, inputs=tuple(inputs))
+        if node.op == "Equal" and not node.domain:
+            return [*before, *self._coinciding(noised, node.inputs[0])]
         spec = written().get(node.op)
         if node.domain or spec is None or not spec.approximated:
             return [*before, noised]
@@ -173,6 +176,33 @@ class _Instrumenter:
             raw[place] = f"miscompile_raw_{self._fresh}"
             after.append(Node("Add", (raw[place], port.name), (name,)))
         return [replace(node, outputs=tuple(raw)), *after]
+
+    def _coinciding(self, node: Node, operand: str) -> list[Node]:
+        """Let numbers that differ by little be equal in some rounds, because noise on each never makes them so.
+
+        Rounding does: 0.8375 and 0.8376 are one number in float16.
+        """
+        kind = self._types.get(operand)
+        if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype in (*SMALL, "bfloat16"):
+            return [node]
+        self._fresh += 1
+        wide = "float64" if kind.dtype == "float64" else "float32"  # few kernels compare float16
+        port = Port(f"miscompile_slack_{self._fresh}", wide, ())
+        self.noises.append(Noise(port, 0.0, 2 * self._step(kind.dtype)))
+        parts = ("same", "left", "right", "gap", "distance", "size", "slack", "near")
+        same, left, right, gap, distance, size, slack, near = (f"miscompile_{part}_{self._fresh}" for part in parts)
+        cast = attributes({"to": DTYPES[wide].code})
+        return [
+            replace(node, outputs=(same,)),
+            Node("Cast", (node.inputs[0],), (left,), cast),
+            Node("Cast", (node.inputs[1],), (right,), cast),
+            Node("Sub", (left, right), (gap,)),
+            Node("Abs", (gap,), (distance,)),
+            Node("Abs", (right,), (size,)),
+            Node("Mul", (size, port.name), (slack,)),
+            Node("Less", (distance, slack), (near,)),
+            Node("Or", (same, near), node.outputs),
+        ]
 
     def _jitter(self, noised: str, name: str, step: str, before: list[Node], axis: int = 1) -> str:
         """Move `name`, which is quantised in steps of `step`, by up to three quarters of a step.

@@ -1,7 +1,8 @@
 """Compilers that compute in a narrower type by design: the comparisons that stay valid for a program's results.
 
 OpenVINO's CPU plugin, for example, computes float64 in float32 and int64 in int32. Integers that fit the narrower type
-must be exact; values that overflow it cannot be judged; floats agree to the narrower type's rounding. An integer type
+must be exact; values that overflow it cannot be judged; floats agree to the narrower type's rounding, unless they may
+exceed float16. An integer type
 that maps to itself saturates, or does not wrap around: values that reach its limits cannot be judged.
 """
 
@@ -23,6 +24,9 @@ FITS: tuple[Fit, ...] = ("fits", "rounds", "overflows")
 """From best to worst."""
 
 _EXACT_INTEGERS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+
+_LARGEST = {"float16": 65504.0}
+"""Largest numbers of the float types that the values of ordinary programs exceed."""
 
 
 def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
@@ -54,6 +58,8 @@ def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
 
 def _fit(facts: Facts, dtype: str, narrow: str) -> Fit:
     if is_float(narrow):
+        if facts.magnitude > _LARGEST.get(narrow, np.inf):
+            return "overflows"
         whole = facts.integral and facts.magnitude <= _EXACT_INTEGERS.get(narrow, 0.0)
         return "fits" if whole else "rounds"
     limits = np.iinfo(narrow)

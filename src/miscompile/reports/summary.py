@@ -13,7 +13,7 @@ from rich.text import Text
 
 from miscompile.base.wording import counted
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
-from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
+from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
@@ -63,26 +63,29 @@ class Summary:
 
     @property
     def untested(self) -> str:
-        """The reason why this campaign proves nothing; an empty text when it tested something.
-
-        A campaign around a model has tested nothing when the model as a whole was never judged, whatever became of its
-        slices.
-        """
+        """The reason why this campaign proves nothing; an empty text when it tested something."""
         if not self.tests:
             return "no test ended; give it more time"
+        if self.judged:
+            return ""
         reasons = {"unsupported": self.unsupported, "refused as invalid": self.invalid}
         reasons |= {name: value for name, value in self.counters.items() if name.startswith(UNDECIDED)}
         told = ", ".join(f"{value:,} {name}" for name, value in reasons.items() if value)
-        if not self.judged:
-            return f"none of {counted(self.tests, 'test')} could be judged: {told}"
-        if self.model and not self.counters.get(MODEL_JUDGED):
-            tried = self.counters.get(MODEL_TESTS, 0)
-            if not tried:
-                return "slices of the model were tested, and the model itself was not; give it more tests or time"
-            return (
-                f"slices of the model were tested, but none of {counted(tried, 'test')} of the model itself was judged"
-            )
-        return ""
+        return f"none of {counted(self.tests, 'test')} could be judged: {told}"
+
+    @property
+    def only_slices(self) -> str:
+        """The reason why a campaign around a model says nothing about the model as a whole; empty if it does.
+
+        Its slices were tested then.
+        """
+        if not self.model or self.untested or self.counters.get(MODEL_JUDGED):
+            return ""
+        tried = self.counters.get(MODEL_TESTS, 0)
+        if not tried:
+            return "no test of the model as a whole ended; give it more tests or time"
+        told = _reasons(self.counters, MODEL_UNDECIDED)
+        return f"none of {counted(tried, 'test')} of the model as a whole could be judged: {told}"
 
     def announced(self) -> tuple[Record, ...]:
         """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
@@ -93,8 +96,15 @@ class Summary:
         data = asdict(self)
         data["findings"] = [record_json(record) for record in self.findings]
         data["arms"] = arms_json(self.arms)
-        data["judged"], data["untested"] = self.judged, self.untested
+        data["judged"], data["untested"], data["only_slices"] = self.judged, self.untested, self.only_slices
         return data
+
+
+def _reasons(counters: Mapping[str, int], begin: str) -> str:
+    """Return the counters whose names begin with `begin`, as text without that beginning."""
+    return ", ".join(
+        f"{value:,} {name.removeprefix(begin)}" for name, value in counters.items() if value and name.startswith(begin)
+    )
 
 
 def record_json(record: Record) -> dict[str, Any]:
@@ -212,7 +222,17 @@ def verdict_of(summary: Summary) -> str:
     """Return the sentence about a campaign without findings."""
     if summary.untested:
         return f"Nothing was tested: {summary.untested}."
+    if summary.only_slices:
+        return f"Nothing found in slices of the model; {summary.only_slices}."
     return "Nothing found."
+
+
+def _model_line(summary: Summary) -> str:
+    """Return the line that says what of a model was tested."""
+    whole, judged = summary.counters.get(MODEL_TESTS, 0), summary.counters.get(MODEL_JUDGED, 0)
+    slices = counted(summary.tests - whole, "test")
+    line = f"{counted(whole, 'test')} of the model as a whole, {judged:,} of them judged; {slices} of its slices"
+    return f"{line}. Only slices were tested: {summary.only_slices}." if summary.only_slices else line
 
 
 def summary_view(summary: Summary, out: Path, *, full: bool = False, brief: bool = False) -> Group:
@@ -230,6 +250,8 @@ def summary_view(summary: Summary, out: Path, *, full: bool = False, brief: bool
         f"{counted(summary.mismatches_judged_benign, 'difference')} explained by rounding"
     )
     parts: list[Text | PlainTable] = [Text(line)]
+    if summary.model and summary.tests:
+        parts.append(Text(_model_line(summary)))
     if defects := summary.counters.get(DEFECTS):
         parts.append(
             Text(f"{counted(defects, 'run')} failed in this tool's own adapter; {out / 'lanes.log'} says where")

@@ -14,6 +14,7 @@ from miscompile.core.ports import Listener
 from miscompile.engine import coordinator
 from miscompile.engine.arms import CORPUS, EVERYDAY, SEEDED, arms_of
 from miscompile.engine.plan import Plan
+from miscompile.findings.store import Record
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.harvest.models import cache
@@ -134,12 +135,41 @@ def test_all_targets_are_checked_one_after_the_other(tmp_path: Path, monkeypatch
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
     assert list(data["targets"]) == ["toy", "onnxruntime"]
-    assert data["targets"]["toy"] == {"problem": "it cannot start"}
-    assert data["targets"]["onnxruntime"]["tests"] == 7
+    assert data["targets"]["toy"] == {"problem": "it cannot start", "code": 4, "wall_seconds": 0.0}
+    assert (data["targets"]["onnxruntime"]["tests"], data["targets"]["onnxruntime"]["code"]) == (7, 0)
     assert json.loads((place / "check.json").read_text()) == data
     assert [(one.out, one.seed, one.others) for one in asked] == [
         (place / "toy", 4, ()), (place / "onnxruntime", 4, ()),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tests", "refused", "records", "code", "told"),
+    [
+        (7, 7, (), 4, "nothing was tested: none of 7 tests could be judged"),
+        (7, 1, (Record("w", "toy:wrong:A", "pending", "wrong"),), 1, "toy:wrong:A"),
+        (7, 1, (), 0, "nothing found in slices; no test of the model as a whole ended"),
+    ],
+)
+def test_the_exit_code_of_all_targets(
+    tests: int, refused: int, records: tuple[Record, ...], code: int, told: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    summary = Summary("toy", 0, tests, 1.0, 7.0, 0, refused, 0, 0, 0, records, model="m.onnx")
+
+    def on_one(options: Plan) -> check.TargetResult:
+        options.out.mkdir(parents=True)
+        return check.TargetResult(options.target, summary)
+
+    monkeypatch.setattr(check, "_on_one", on_one)
+    monkeypatch.setattr(check, "target_names", lambda: ("toy",))
+    monkeypatch.setattr(check, "_is_here", lambda name: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(emit(relu()))
+    result = call("check", path, "--all-targets", "--out", tmp_path / "out")
+    assert result.exit_code == code, result.output
+    assert told in result.output
 
 
 def relu() -> Model:

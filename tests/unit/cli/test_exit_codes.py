@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED, code_of, code_of_all
 from miscompile.cli.main import program
-from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, UNDECIDED
+from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.findings.store import Record
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
@@ -26,9 +26,8 @@ def a_summary(tests: int, unsupported: int = 0, *records: Record, model: str = "
         (a_summary(0), UNTESTED, "no test ended"),
         (a_summary(10, 10), UNTESTED, "10 unsupported"),
         (a_summary(0, 0, Record("w", "s", "pending", "wrong")), FINDINGS, "no test ended"),
-        (a_summary(10, 4, model="m.onnx", **{MODEL_TESTS: 4, MODEL_JUDGED: 0}), UNTESTED, "of the model itself"),
-        (a_summary(10, 4, model="m.onnx"), UNTESTED, "the model itself was not"),
-        (a_summary(10, 4, model="m.onnx", **{MODEL_TESTS: 4, MODEL_JUDGED: 1}), NOTHING, ""),
+        (a_summary(10, 10, model="m.onnx", **{MODEL_TESTS: 4, MODEL_JUDGED: 0}), UNTESTED, "10 unsupported"),
+        (a_summary(10, 4, model="m.onnx"), NOTHING, ""),
     ],
 )
 def test_a_run_without_a_verdict_is_no_all_clear(summary: Summary, code: int, reason: str) -> None:
@@ -48,6 +47,24 @@ def test_a_run_without_a_verdict_is_no_all_clear(summary: Summary, code: int, re
 )
 def test_several_targets_are_an_all_clear_if_one_was_tested(summaries: list[Summary | None], code: int) -> None:
     assert code_of_all(summaries) == code
+
+
+@pytest.mark.parametrize(
+    ("summary", "told"),
+    [
+        (a_summary(10, 4, model="m.onnx"), "no test of the model as a whole ended"),
+        (
+            a_summary(10, 4, model="m.onnx", **{MODEL_TESTS: 4, f"{MODEL_UNDECIDED}unsupported": 4}),
+            "none of 4 tests of the model as a whole could be judged: 4 unsupported",
+        ),
+        (a_summary(10, 4, model="m.onnx", **{MODEL_TESTS: 4, MODEL_JUDGED: 1}), ""),
+        (a_summary(10, 10, model="m.onnx", **{MODEL_TESTS: 4}), ""),
+        (a_summary(10, 4), ""),
+    ],
+)
+def test_a_check_says_when_only_slices_of_the_model_were_tested(summary: Summary, told: str) -> None:
+    assert summary.only_slices.startswith(told)
+    assert bool(summary.only_slices) == bool(told) == bool(summary.as_json()["only_slices"])
 
 
 def test_undecided_tests_are_not_judged() -> None:

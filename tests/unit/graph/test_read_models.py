@@ -14,11 +14,12 @@ from onnx import TensorProto, helper, numpy_helper
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
+from miscompile.graph.check import check
 from miscompile.graph.decode import decode_tensor
 from miscompile.graph.emit import emit, tensor_proto
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Graph, Model, TensorType
-from miscompile.graph.read import load, read, without_negative_sizes
+from miscompile.graph.read import load, mended, read
 from miscompile.graph.text.printer import print_model
 
 NUMERIC = [dtype for dtype in DTYPES if dtype != "string"]
@@ -214,5 +215,29 @@ def test_negative_sizes_in_a_file_are_unknown(tmp_path: Path) -> None:
     path.write_bytes(data)
     assert load(path).graph.inputs[0].type == TensorType("float32", (None, 3))
     assert read(data).graph.inputs[0].type == TensorType("float32", (-1, 3)), "programs in memory are kept as they are"
-    whole = without_negative_sizes(data)
-    assert without_negative_sizes(whole) is whole
+    whole = mended(data)
+    assert mended(whole) is whole
+
+
+def test_repeated_names_of_nodes_in_a_file_are_forgotten(tmp_path: Path) -> None:
+    inner = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["a"], name="n"), helper.make_node("Abs", ["a"], ["b"], name="n")],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])],
+    )
+    nodes = [
+        helper.make_node("If", ["c"], ["s"], name="n", then_branch=inner, else_branch=inner),
+        helper.make_node("Relu", ["s"], ["y"], name="n"),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+    place = tmp_path / "m.onnx"
+    place.write_bytes(helper.make_model(graph).SerializeToString())
+    model = load(place)
+    check(model)
+    assert [node.name for node in model.graph.nodes] == ["n", ""]
+    assert [node.name for body in model.graph.nodes[0].subgraphs() for node in body.nodes] == ["n", "", "n", ""]

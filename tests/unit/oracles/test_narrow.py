@@ -45,6 +45,12 @@ def test_values_fit_the_narrower_type_or_not(dtype: str, number: float, fit: str
     assert fit_of(twice(dtype, number), NARROWED) == fit
 
 
+def test_float16_overflows_where_other_floats_only_round() -> None:
+    for number, fit in ((5.0, "fits"), (0.5, "rounds"), (3e4, "rounds"), (4e4, "overflows")):
+        assert fit_of(twice("float32", number), {"float32": "float16"}) == fit
+    assert fit_of(twice("float64", 4e4), {"float64": "float32"}) == "fits"
+
+
 def test_nothing_narrowed_means_that_everything_fits() -> None:
     assert fit_of(twice("int64", 2**62), {}) == "fits"
 

@@ -195,3 +195,15 @@ def test_bodies_of_other_operators_are_refused_because_they_would_go_without_noi
     case = case_of(nodes, {"x": X}, {"y": F32}, {"zero": full(0, "int64")})
     with pytest.raises(ModelError, match="bodies"):
         noisy(case, 0)
+
+
+@pytest.mark.parametrize(("right", "moves"), [(1.0002, True), (1.0, True), (1.1, False), (-1.0002, False)])
+def test_numbers_that_a_narrower_type_cannot_tell_apart_may_be_equal(right: float, moves: bool) -> None:
+    inputs = {"x": full([1.0]), "z": full([right])}
+    case = case_of([node("Equal", "x z", "y")], inputs, {"y": TensorType("bool", (1,))})
+    found = evaluate(noisy(case, 1, {"float32": "float16"}))
+    silent, *noised = (bool(row[0].array[0]) for row in found.results if row[0] is not None)
+    assert silent == (right == 1.0)
+    assert ((not silent) in noised) == moves
+    exact = {bool(row[0].array[0]) for row in evaluate(noisy(case, 1)).results[1:] if row[0] is not None}
+    assert exact == ({True, False} if silent else {False})

@@ -200,3 +200,15 @@ def test_the_place_of_an_error_is_no_part_of_its_message(one: str, other: str) -
 def test_the_operator_that_fails_by_itself_is_a_part_of_the_message() -> None:
     texts = {placeless(_FAIL + _RUNNING.format(op) + "bad", "onnxruntime") for op in ("Conv", "Pad")}
     assert len(texts) == 2
+
+
+def test_an_optimiser_with_masks_of_its_own_keeps_those_that_all_have() -> None:
+    lost = (
+        "Nodes in a graph must be topologically sorted, however input 'v0' of node: \nname:  OpType: {}\n is not "
+        "output of any previous nodes.\n\n==> Context: Bad node spec for node. Name:  OpType: {}"
+    )
+    for target in ("float16converter", "onnxsim"):
+        texts = {normalise(placeless(lost.format(*ops), target)) for ops in (("Where", "If"), ("Neg", "Loop"))}
+        assert len(texts) == 1
+    differ = "[TypeInferenceError] Inferred elem type differs from existing elem type: (10) vs (1)"
+    assert placeless(differ, "float16converter") == "types that differ"

@@ -1,6 +1,7 @@
 """`miscompile check`: test a compiler around a model of the user or of the corpus."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,11 +21,14 @@ from miscompile.cli.campaigns import (
     terminated_as_interrupt,
     validate,
 )
-from miscompile.cli.exit_codes import code_of_all
+from miscompile.cli.exit_codes import UNTESTED, code_of, code_of_all
 from miscompile.cli.options import check_out, progress, ready, slice_nodes_option
 from miscompile.cli.screens import Verb
+from miscompile.core.events import MODEL_JUDGED
 from miscompile.engine.checks import CHECKS, OWN, chosen
 from miscompile.engine.plan import Plan
+from miscompile.findings.folder import writing
+from miscompile.findings.store import holds_campaign
 from miscompile.reports.summary import Summary, verdict_of
 from miscompile.reports.tables import plain_table
 from miscompile.reports.writer import IssueWriter
@@ -33,14 +37,28 @@ from miscompile.targets.registry import DEFAULT_TARGET, about, installed, parse_
 SECONDS, TRIAGE_SECONDS = 36.0, 18.0
 """How long a model is tested on one target, and findings are reduced, if nothing else is said: a minute in all."""
 
+_NAMED = 3
+"""Findings of a target in the table for people."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """The result of a model on one target; `problem` says why there is none."""
+    """The result of a model on one target; `problem` says why there is none.
+
+    `seconds` are those of the clock, from the start of the target to the last issue text. `stopped`: the user has
+    interrupted it.
+    """
 
     target: str
     summary: Summary | None
     problem: str = ""
+    seconds: float = 0.0
+    stopped: bool = False
+
+    @property
+    def code(self) -> int:
+        """The exit code that a check of this target alone would have."""
+        return UNTESTED if self.summary is None else code_of(self.summary)
 
 
 @click.command(
@@ -158,12 +176,18 @@ def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
     whole = _planned(path, (names[0],), dict(given))
     check_out(whole.out, resume=False)
     on_progress = progress(as_json=as_json)
-    results = []
-    for name in names:
-        on_progress(f"checking {path.name} on {name}")
-        results.append(_on_one(replace(_planned(path, (name,), dict(given)), seed=whole.seed, out=whole.out / name)))
-    data = {"model": str(path), "targets": {one.target: _result_json(one) for one in results}}
-    (whole.out / "check.json").write_text(json.dumps(data, indent=1), "utf-8")
+    results: list[TargetResult] = []
+    with terminated_as_interrupt():
+        for name in names:
+            on_progress(f"checking {path.name} on {name}")
+            one = replace(_planned(path, (name,), dict(given)), seed=whole.seed, out=whole.out / name)
+            results.append(_on_one(one))
+            if results[-1].stopped:
+                on_progress("stopped")
+                break
+    data = {"model": str(path), "seed": whole.seed, "targets": {one.target: _result_json(one) for one in results}}
+    with writing(whole.out / "check.json"):
+        (whole.out / "check.json").write_text(json.dumps(data, indent=1), "utf-8")
     if as_json:
         click.echo(json.dumps(data, indent=2))
     else:
@@ -180,27 +204,43 @@ def _is_here(name: str) -> bool:
 def _on_one(options: Plan) -> TargetResult:
     from miscompile.engine.coordinator import fuzz
 
-    with terminated_as_interrupt():
-        try:
-            fuzz(options, [IssueWriter(options.out)])
-        except MiscompileError as error:
-            return TargetResult(options.target, None, " ".join(str(error).split()))
-    return TargetResult(options.target, leave(options.out)[0])
+    start, stopped = time.monotonic(), False
+    try:
+        fuzz(options, [IssueWriter(options.out)])
+    except KeyboardInterrupt:
+        if not holds_campaign(options.out):
+            raise
+        stopped = True
+    except MiscompileError as error:
+        return TargetResult(options.target, None, " ".join(str(error).split()))
+    summary, _ = leave(options.out)
+    return TargetResult(options.target, summary, "", round(time.monotonic() - start, 1), stopped)
 
 
 def _result_json(one: TargetResult) -> dict[str, Any]:
-    return {"problem": one.problem, **({} if one.summary is None else one.summary.as_json())}
+    """Return a target's result for `check.json`; `code` is the exit code of a check of that target alone."""
+    told = {} if one.summary is None else one.summary.as_json()
+    return {"problem": one.problem, "code": one.code, "wall_seconds": one.seconds, **told}
 
 
 def _show(results: Sequence[TargetResult], out: Path) -> None:
-    table = plain_table("target", "result", numbers=("tests", "refused", "findings"))
+    table = plain_table("target", "result", numbers=("tests", "judged", "whole model", "findings", "seconds"))
     for one in results:
+        seconds = f"{one.seconds:.0f}"
         if one.summary is None:
-            table.add_row(one.target, one.problem[:100], "-", "-", "-")
+            table.add_row(one.target, one.problem[:100], "-", "-", "-", "-", seconds)
             continue
-        found = one.summary.announced()
-        result = ", ".join(str(record.signature)[:60] for record in found[:3]) or verdict_of(one.summary)
-        refused = one.summary.unsupported + one.summary.invalid
-        table.add_row(one.target, result, str(one.summary.tests), str(refused), str(len(found)))
+        summary = one.summary
+        counts = (summary.tests, summary.judged, summary.counters.get(MODEL_JUDGED, 0), len(summary.announced()))
+        table.add_row(one.target, _told(summary), *map(str, counts), seconds)
     Console().print(table)
     click.echo(f"findings are in {out}, and all figures in {out / 'check.json'}")
+
+
+def _told(summary: Summary) -> str:
+    """Return the result of a target in one line: signatures of findings, or what was not tested."""
+    found = summary.announced()
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return ", ".join(record.signature[:60] for record in found[:_NAMED]) + more
+    return verdict_of(summary)

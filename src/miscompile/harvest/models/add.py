@@ -13,7 +13,7 @@ from miscompile.core.events import ProgressListener
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, TensorType
-from miscompile.graph.read import load, read, without_negative_sizes
+from miscompile.graph.read import load, mended, read
 from miscompile.harvest.models import cache
 from miscompile.harvest.models.architectures import LIBRARIES, exported
 from miscompile.harvest.models.candidates import ONNX, Candidate, at_path, in_package
@@ -107,7 +107,7 @@ def _described(
 
 def _loaded(path: Path, data: bytes) -> tuple[Model, bytes]:
     """Return a model with the bytes of a file that needs no other files."""
-    data = without_negative_sizes(data)
+    data = mended(data)
     try:
         return read(data), data
     except ModelError:

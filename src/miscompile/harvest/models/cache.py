@@ -26,7 +26,7 @@ from miscompile.producers.slices.slices import SliceLimits
 
 RECORD, MODEL, SLICES = "model.json", "model.onnx", "slices"
 
-FORMAT = 1
+FORMAT = 2
 """Version of the records and slices; older ones are made anew by `corpus add`."""
 
 MOST = 600

@@ -25,6 +25,9 @@ _MOST_WRITTEN = 6
 _WRITTEN = range(2, 1025)
 """Sizes that a model may have in its constants: exporters write the sizes of the traced input into the model."""
 
+_OTHER = ""
+"""The name of a size without a name that is not in the first place."""
+
 _BATCH_NAME = re.compile(r"(?i)^(n|b|batch.*|.*batch(_?size)?)$")
 
 
@@ -67,10 +70,13 @@ def constant_of(node: Node) -> Tensor | None:
 def bindings(model: Model) -> Iterator[Model]:
     """Yield `model` with fixed sizes at its inputs and open ones at its outputs, the likeliest binding first.
 
-    Sizes named or placed like a batch are small; all others are equal, so that sizes that must agree do. A model
-    without symbolic sizes is yielded once. Raises ModelError when an input is no tensor, or not even its rank is known.
+    Sizes named or placed like a batch are small; all others are equal, so that sizes that must agree do. Sizes without
+    names may be batches in any place, as in the states of a recurrent model: they are also bound as such in the inputs
+    after the first one. A model without symbolic sizes is yielded once. Raises ModelError when an input is no tensor,
+    or not even its rank is known.
     """
-    symbols = [name for info in fed(model.graph) for name in _symbols(info)]
+    inputs = fed(model.graph)
+    symbols = [name for info in inputs for name in _symbols(info)]
     if not symbols:
         yield _bound(model, BATCHES[0], OTHERS[0])
         return
@@ -78,18 +84,30 @@ def bindings(model: Model) -> Iterator[Model]:
     for batch in BATCHES if any(map(_is_batch, symbols)) else BATCHES[:1]:
         for size in sizes:
             yield _bound(model, batch, size)
+            if _OTHER in {name for info in inputs[1:] for name in _symbols(info)}:
+                yield _bound(model, batch, size, batches=frozenset(info.name for info in inputs[1:]))
 
 
 def _likely_sizes(graph: Graph) -> list[int]:
     """Return the sizes to try: the shortest sequence, then those in the model's constants, then others."""
     counts = Counter(
         int(number)
-        for value in graph.initializers.values()
+        for value in _constants(graph)
         if value.dtype == "int64" and value.array.size <= _MOST_WRITTEN
         for number in value.array.ravel()
     )
     written = [size for size, _ in counts.most_common() if size in _WRITTEN]
     return list(dict.fromkeys((OTHERS[0], *written[:_MOST_WRITTEN], *OTHERS)))
+
+
+def _constants(graph: Graph) -> Iterator[Tensor]:
+    """Yield the constants of a graph and of its bodies."""
+    yield from graph.initializers.values()
+    for node in graph.nodes:
+        if (value := constant_of(node)) is not None:
+            yield value
+        for body in node.subgraphs():
+            yield from _constants(body)
 
 
 def fed(graph: Graph) -> tuple[ValueInfo, ...]:
@@ -105,20 +123,25 @@ def _symbols(info: ValueInfo) -> list[str]:
 
 def _name(place: int, size: str | None) -> str:
     """Return the name of a symbolic size; one without a name is a batch if it comes first."""
-    return size if size else ("batch" if place == 0 else "other")
+    return size if size else ("batch" if place == 0 else _OTHER)
 
 
 def _is_batch(name: str) -> bool:
     return _BATCH_NAME.match(name) is not None
 
 
-def _bound(model: Model, batch: int, size: int) -> Model:
+def _bound(model: Model, batch: int, size: int, batches: frozenset[str] = frozenset()) -> Model:
+    """Return `model` with these sizes; those without names are batches in the inputs called `batches`."""
+
+    def is_batch(info: ValueInfo, name: str) -> bool:
+        return _is_batch(name) or (name == _OTHER and info.name in batches)
+
     def fixed(info: ValueInfo) -> ValueInfo:
         assert isinstance(info.type, TensorType)
         assert info.type.shape is not None
         shape = []
         for place, dim in enumerate(info.type.shape):
-            shape.append(dim if isinstance(dim, int) else batch if _is_batch(_name(place, dim)) else size)
+            shape.append(dim if isinstance(dim, int) else batch if is_batch(info, _name(place, dim)) else size)
         return ValueInfo(info.name, TensorType(info.type.dtype, tuple(shape)))
 
     inputs = tuple(info if info.name in model.graph.initializers else fixed(info) for info in model.graph.inputs)

@@ -70,7 +70,10 @@ OPTIONS = {"executor": "what runs the optimised model: onnxruntime (default) or 
 
 
 def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> About:  # noqa: ANN401 - fields of About
-    """Return the description of an optimiser whose folder is called `name`; `more` are further fields."""
+    """Return the description of an optimiser whose folder is called `name`.
+
+    `more` are further fields; `masks` come before those that all optimisers have.
+    """
     folder = f"miscompile.targets.{name}"
     given: dict[str, Any] = {
         "kinds": ("onnx",),
@@ -85,9 +88,9 @@ def optimiser(name: str, title: str, passes: Sequence[str], **more: Any) -> Abou
         "functions": True,
         "executors": ("onnxruntime", "reference"),
         "options": OPTIONS,
-        "masks": MASKS,
         "extra": name,
     }
+    more["masks"] = (*more.get("masks", ()), *MASKS)
     return About(**{"name": name, "title": title, "passes": tuple(passes), **given, **more})
 
 

@@ -20,6 +20,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.seed import Seed
+from miscompile.producers.slices.binding import bindings, fed, normalised
 from miscompile.producers.slices.observation import Observed
 from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
 
@@ -250,6 +251,23 @@ def test_small_models_are_one_slice() -> None:
 def test_symbolic_sizes_are_bound() -> None:
     shapes = {info.type.shape for info in seen(attention()).model.graph.inputs if isinstance(info.type, TensorType)}
     assert shapes == {(2, 8, 8)}
+
+
+def test_sizes_in_branches_and_unnamed_batches_of_states_are_tried() -> None:
+    """As in a recurrent model: the state's batch has no name, and the length stands in a branch only."""
+    model = parse_model(
+        "ir 10 opset 18 graph g(%x: float32[?, ?], %state: float32[2, ?, 4], %c: bool[]) -> (%y: float32[?, ?]) "
+        "{ %y = If(%c) {then_branch = graph then () -> (%a: float32[?, ?]) "
+        "{ %n = Constant() {value_ints = [100, 40]} %a = Reshape(%x, %n) },"
+        " else_branch = graph other () -> (%b: float32[?, ?]) { %b = Neg(%x) }} }"
+    )
+    shapes = [
+        tuple(info.type.shape for info in fed(bound.graph) if isinstance(info.type, TensorType))
+        for bound in bindings(normalised(model))
+    ]
+    assert shapes[:4] == [
+        ((2, 8), (2, 8, 4), ()), ((2, 8), (2, 2, 4), ()), ((2, 100), (2, 100, 4), ()), ((2, 100), (2, 2, 4), ()),
+    ]  # fmt: skip
 
 
 def test_limits_that_no_slice_meets_are_refused() -> None:

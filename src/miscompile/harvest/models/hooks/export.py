@@ -49,16 +49,23 @@ def _of_transformers(name: str) -> tuple[Any, tuple[Any, ...]]:
 _MAKERS = {"timm": _of_timm, "torchvision": _of_torchvision, "transformers": _of_transformers}
 
 
+def _export_keras(name: str, path: str) -> None:
+    import keras
+    import numpy as np
+
+    model = getattr(keras.applications, name)(weights=None)
+    sizes = [size or _SIDE for size in model.input_shape[1:]]
+    model(np.zeros((1, *sizes), np.float32))  # Keras exports no model that was never called
+    model.export(path, format="onnx", verbose=False)
+
+
 def export(library: str, name: str, path: str) -> None:
     """Write an architecture to `path`. Raises what the library raises for an unknown name."""
     import torch
 
     torch.manual_seed(0)
     if library == "keras":
-        import keras
-
-        made = getattr(keras.applications, name)
-        made(weights=None).export(path, format="onnx", verbose=False)
+        _export_keras(name, path)
         return
     model, inputs = _MAKERS[library](name)
     torch.onnx.export(model.eval(), inputs, path, opset_version=_OPSET, dynamo=True, external_data=False)
