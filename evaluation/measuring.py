@@ -12,9 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from evaluation.measures import Watch
+from miscompile.api.plans import cpus, new_seed
 from miscompile.base.errors import UsageError
-from miscompile.cli.campaigns import cpus, terminated_as_interrupt
-from miscompile.cli.options import new_seed, ready
+from miscompile.cli.campaigns import terminated_as_interrupt
+from miscompile.cli.options import ready
 
 _REDRAW, _LINE_EVERY = 0.2, 5.0
 """Seconds between two pictures on a terminal, and between two lines of one series elsewhere."""

@@ -23,6 +23,10 @@ class ModelError(UsageError):
     """A model or graph text is broken: it cannot be read, or breaks the ONNX rules."""
 
 
+class MissingCompilerError(UsageError):
+    """A target is not installed, neither beside this tool nor in an environment of its own; the message says how."""
+
+
 class NothingTested(MiscompileError):  # noqa: N818 - the tool worked, and says that its silence proves nothing
     """A run ended without any test that could have failed, so that it must not end like one that found nothing."""
 

@@ -1,10 +1,9 @@
 """The part that `fuzz` and `check` share: running and showing a campaign, and the options that both take."""
 
 import json
-import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,26 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.console import Console
 
-from miscompile.base.errors import MiscompileError
+from miscompile.api import campaigns
+from miscompile.api.campaigns import CampaignRun
 from miscompile.cli import values
 from miscompile.cli.exit_codes import code_of
 from miscompile.cli.live import LiveDisplay, terminal_may_close
-from miscompile.cli.options import default_out, limits_of_time, new_seed
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options, warn
-from miscompile.core.ports import Listener
-from miscompile.engine.arms import arms_of
 from miscompile.engine.plan import Plan
-from miscompile.findings.store import Store, holds_campaign
-from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
-from miscompile.reports.writer import IssueWriter, write_clustered_issues, write_missing_issues
+from miscompile.reports.summary import Summary, summary_view
 
 if TYPE_CHECKING:
     from miscompile.migration.plan import MigrationPlan
 
 Function = TypeVar("Function", bound=Callable[..., object])
-
-_LEAST_TRIAGE, _MOST_TRIAGE = 120.0, 600.0
-"""Bounds in seconds of the triage after the tests, unless it is given."""
 
 _OUT = click.Path(path_type=Path)
 CAMPAIGN_SECTIONS = {
@@ -72,20 +64,6 @@ _CAMPAIGN = (
 )  # fmt: skip
 
 
-def validate(plan: Plan) -> None:
-    """Raise UsageError for an invalid plan: an unknown check, transform or producer, or an option that it lacks.
-
-    Raises StoreError when its file of patterns is damaged.
-    """
-    from miscompile.producers.kinds import PRODUCERS
-
-    _ = plan.chosen_checks, plan.chosen_transforms
-    if plan.scheduled:
-        arms_of(plan)
-    for name, options in plan.producer_specs():
-        PRODUCERS.get(name).check(options)
-
-
 def campaign_options(function: Function) -> Function:
     """Decorate a verb with the options of every campaign."""
     for option in reversed(_CAMPAIGN):
@@ -93,42 +71,9 @@ def campaign_options(function: Function) -> Function:
     return verbosity_options(function)
 
 
-def cpus() -> int:
-    """Return the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def triage_seconds_for(seconds: float | None) -> float:
-    """Return the seconds of triage after tests of so many seconds (None: no limit): half of them, within bounds."""
-    return min(max(_LEAST_TRIAGE, (seconds or 2 * _MOST_TRIAGE) / 2), _MOST_TRIAGE)
-
-
-def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = False) -> Plan:
-    """Return the plan of a campaign from the values of `campaign_options`, and of further options of the plan's names.
-
-    `resume` is for a campaign that continues: without --out it is the last one here.
-    """
-    seconds, tests, seed = given.pop("seconds"), given.pop("tests"), given.pop("seed")
-    out, workers, keep = given.pop("out"), given.pop("workers"), given.pop("keep_passes")
-    seconds = limits_of_time(seconds, tests)
-    if given.get("triage_seconds") is None:
-        given["triage_seconds"] = triage_seconds_for(seconds)
-    return Plan(
-        targets[0],
-        targets[1:],
-        seconds=seconds,
-        tests=tests,
-        seed=new_seed() if seed is None else seed,
-        out=out or default_out(resume=resume),
-        workers=workers or cpus(),
-        steer=not keep,
-        **given,
-    )
-
-
 def conduct(
     options: "Plan | MigrationPlan",
-    run: Callable[[Sequence[Listener]], None],
+    run: CampaignRun,
     head: str,
     *,
     as_json: bool,
@@ -137,44 +82,19 @@ def conduct(
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
     `head` says what the campaign is; it is printed when the first test begins. `more` gives what JSON has beside the
-    summary.
-    The summary is also written after an interrupt and after a failure of the tool. Raises KeyboardInterrupt when the
-    interrupt came before the campaign was stored.
+    summary. Raises KeyboardInterrupt when the interrupt came before the campaign was stored.
     """
-    errors = Console(stderr=True)
-    issues = IssueWriter(options.out)
     level = verbosity(as_json=as_json)
-    display = LiveDisplay(errors, options.seconds, options.tests, level, head)
-    stopped = False
+    display = LiveDisplay(Console(stderr=True), options.seconds, options.tests, level, head)
     with display as live, terminated_as_interrupt():
-        try:
-            run([live, issues])
-        except KeyboardInterrupt:
-            if not holds_campaign(options.out):
-                raise
-            stopped = True
-        except Exception:
-            with suppress(MiscompileError, KeyboardInterrupt):  # the failure is what the user must learn
-                leave(options.out)
-            raise
-    summary, problems = leave(options.out)
+        end = campaigns.conduct(options.out, run, [live])
     with terminal_may_close():
-        show(summary, options.out, as_json=as_json, more=more)
-        for problem in dict.fromkeys(issues.problems + problems):
+        show(end.summary, options.out, as_json=as_json, more=more)
+        for problem in end.problems:
             warn(problem)
-        if stopped:
+        if end.stopped:
             tell("stopped" if options.model else "stopped; continue with --resume", as_json=as_json)
-    return code_of(summary)
-
-
-def leave(out: Path) -> tuple[Summary, list[str]]:
-    """Write the issues and the summary of a campaign; return the summary, and a line for each problem."""
-    problems = write_missing_issues(out)
-    with Store.open(out, create=False) as store:
-        summary = summarise(store)
-    problems += write_clustered_issues(out, summary.clusters)
-    write_summary(out, summary)
-    return summary, problems
+    return code_of(end.summary)
 
 
 def show(summary: Summary, out: Path, *, as_json: bool, more: Callable[[], Mapping[str, Any]] = dict) -> None:

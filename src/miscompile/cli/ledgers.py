@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import click
 
-from miscompile.cli.options import default_out
+from miscompile.api.plans import default_out
 from miscompile.engine.plan import Plan
 from miscompile.findings.ledger import LEDGER
 from miscompile.findings.store import Store, holds_campaign

@@ -5,7 +5,7 @@ There is no refresh thread, because workers are forked while the table is shown;
 
 import errno
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,20 +14,17 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from miscompile.base.wording import counted
 from miscompile.cli.verbosity import Verbosity
 from miscompile.core.arms import ArmYield, arms_rows
 from miscompile.core.events import Event, Found, Notice, Progress, Started, Suspected, WorkPhase
-from miscompile.core.finding import Finding
+from miscompile.reports.progress import LINE_EVERY, RecentRate, clock, found_line, progress_line, suspect_line
 from miscompile.reports.tables import PlainTable, plain_table
 
 _REDRAW = 0.2
-_LINE_EVERY = 5.0
 _SOON = 1.0
 """Seconds before a phase is told where lines are printed: a short one needs none."""
 _REPEAT_EVERY = 60.0
 """Seconds after which a line about a phase is printed again although nothing has changed."""
-_WINDOW = 10.0
 _CLASSES = 12
 _ARMS = 5
 
@@ -61,8 +58,8 @@ class LiveDisplay:
         self._limits = (seconds, tests)
         self._live: Live | None = None
         self._classes: Counter[str] = Counter()
-        self._shown_at = -_LINE_EVERY
-        self._recent: deque[tuple[float, int]] = deque()
+        self._shown_at = -LINE_EVERY
+        self._rate = RecentRate()
         self._last: Progress | None = None
         self._phase: _RunningPhase | None = None
         self._told = ""
@@ -96,28 +93,23 @@ class LiveDisplay:
                 self._phase = None
                 if self._head:
                     self._print_line(self._head)
-            case Suspected(identifier, signature, nodes):
-                self._print_line(f"suspect: {identifier}: {signature}{_size(nodes)}")
-            case Found(finding, fresh):
-                self._found(finding, fresh=fresh)
+            case Suspected():
+                self._print_line(suspect_line(event))
+            case Found():
+                self._found(event)
             case Notice(text, detail):
                 if not detail or self._level > Verbosity.NORMAL:
                     self._print_line(text)
 
-    def _found(self, finding: Finding, *, fresh: bool) -> None:
-        self._classes[str(finding.property.signature)] += 1
-        again = finding.facts.get("regression")
-        word = "known" if not fresh else f"found a regression of {again['fixed_in']}," if again else "found"
-        if fresh or self._level > Verbosity.NORMAL:
-            size = _size(int(finding.facts.get("nodes") or 0))
-            self._print_line(f"{word} {finding.identifier}: {finding.property.signature}{size}: {finding.message}")
+    def _found(self, found: Found) -> None:
+        self._classes[str(found.finding.property.signature)] += 1
+        if found.fresh or self._level > Verbosity.NORMAL:
+            self._print_line(found_line(found))
 
     def _progress(self, progress: Progress) -> None:
         self._last, self._phase = progress, None
-        self._recent.append((progress.seconds, progress.counters.get("tests", 0)))
-        while len(self._recent) > 2 and self._recent[1][0] < progress.seconds - _WINDOW:
-            self._recent.popleft()
-        pause = _REDRAW if self._live else _LINE_EVERY
+        self._rate.add(progress)
+        pause = _REDRAW if self._live else LINE_EVERY
         if progress.seconds - self._shown_at < pause:
             return
         self._shown_at = progress.seconds
@@ -132,7 +124,7 @@ class LiveDisplay:
         if running is None or running.phase.what != phase.what:
             running = self._phase = _RunningPhase(phase, now, now)
         running.phase = phase
-        if now - running.shown < (_REDRAW if self._live else _LINE_EVERY if running.told else _SOON):
+        if now - running.shown < (_REDRAW if self._live else LINE_EVERY if running.told else _SOON):
             return
         line = running.line(now)
         if self._live:
@@ -143,13 +135,7 @@ class LiveDisplay:
             self._print_line(line)
 
     def _figures(self, progress: Progress) -> str:
-        return progress_line(progress, self._rate(), len(self._classes), self._limits)
-
-    def _rate(self) -> float:
-        first, last = self._recent[0], self._recent[-1]
-        if last[0] > first[0]:
-            return (last[1] - first[1]) / (last[0] - first[0])
-        return last[1] / last[0] if last[0] else 0.0
+        return progress_line(progress, self._rate.per_second, len(self._classes), self._limits)
 
     def _print_line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -195,42 +181,7 @@ class _RunningPhase:
         return f"{text}; {phase.detail}" if phase.detail else text
 
 
-def _size(nodes: int) -> str:
-    return f" ({counted(nodes, 'node')})" if nodes else ""
-
-
-def progress_line(
-    progress: Progress, rate: float, classes: int, limits: tuple[float | None, int | None] = (None, None)
-) -> str:
-    """Return one line of figures; `rate` in tests a second, `classes` the number of signatures seen."""
-    counters, (seconds, tests) = progress.counters, limits
-    deaths = counted(counters.get("deaths", 0), "death")
-    of_time = f"/{clock(seconds)}" if seconds else ""
-    of_tests = f"/{tests:,}" if tests else ""
-    told = counted(counters.get("tests", 0), "test") if not tests else f"{counters.get('tests', 0):,}{of_tests} tests"
-    if not counters.get("tests"):
-        return f"{clock(progress.seconds)}{of_time}  no test has ended yet"
-    return (
-        f"{clock(progress.seconds)}{of_time}  {told}  {rate:.0f}/s  "
-        f"{valid_share(counters):.0%} valid  {counted(classes, 'finding')}  {deaths}"
-        f"{f'  {progress.disk / 1e6:,.1f} MB' if progress.disk else ''}"
-    )
-
-
 def arms_line(arms: Mapping[str, ArmYield]) -> str:
     """Return one line with the shares and the new signatures of the arms that take most of the time."""
     rows = arms_rows(arms, _ARMS)
     return "time: " + ", ".join(f"{name} {share} ({new} new)" for name, share, _, new, *_ in rows)
-
-
-def valid_share(counters: Mapping[str, int]) -> float:
-    """Return the share of tests that the compiler accepted, 0 before the first."""
-    tests = counters.get("tests", 0)
-    return 1 - (counters.get("invalid", 0) + counters.get("unsupported", 0)) / tests if tests else 0.0
-
-
-def clock(seconds: float) -> str:
-    """Return seconds as `m:ss` or `h:mm:ss`."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

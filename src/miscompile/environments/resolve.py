@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from miscompile.base.errors import UsageError
+from miscompile.base.errors import MissingCompilerError, UsageError
 from miscompile.base.versions import same_version
 from miscompile.core.events import ProgressListener
 from miscompile.environments import pip
@@ -63,7 +63,7 @@ def newest_release(target: str) -> str:
 def environment_of(text: str) -> Environment | None:
     """Return the environment that the target spec `text` runs in; None: beside this tool.
 
-    Raises UsageError when it names a version whose environment has not been made.
+    Raises MissingCompilerError when it names a version whose environment has not been made.
     """
     spec = parse_target(text)
     if spec.version is None or _is_own(spec):
@@ -71,7 +71,8 @@ def environment_of(text: str) -> Environment | None:
     found = find(spec.environment_name, spec.version)
     if found is None:
         name = f"{spec.about.name}=={spec.version}"
-        raise UsageError(f"there is no environment for {name}; make it with `miscompile targets install {name}`")
+        advice = f"make it with `miscompile targets install {name}`"
+        raise MissingCompilerError(f"there is no environment for {name}; {advice}")
     return found
 
 
@@ -84,7 +85,7 @@ def python_of(text: str) -> Path | None:
 def versions_of(text: str) -> dict[str, str]:
     """Return the versions of the distributions that make up a target, as they are where it runs.
 
-    Raises UsageError when one is missing there, or the environment has not been made.
+    Raises MissingCompilerError when one is missing there, or the environment has not been made.
     """
     place = environment_of(text)
     face = parse_target(text).about
@@ -93,7 +94,7 @@ def versions_of(text: str) -> dict[str, str]:
     found = {distribution_of(name): version for name, version in place.packages.items()}
     missing = [name for name in face.distributions if distribution_of(name) not in found]
     if missing:
-        raise UsageError(f"environment {place.name} lacks {', '.join(missing)}; remove it with "
+        raise MissingCompilerError(f"environment {place.name} lacks {', '.join(missing)}; remove it with "
                          f"`miscompile targets remove {face.name}=={place.version}` to have it made anew")  # fmt: skip
     return {name: found[distribution_of(name)] for name in face.distributions}
 

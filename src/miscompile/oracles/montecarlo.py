@@ -17,6 +17,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
+from miscompile.oracles.compare import difference
 from miscompile.oracles.instrumentation import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
@@ -160,6 +161,20 @@ def spreads(noise: Values, feeds: int) -> dict[tuple[int, int], Array] | None:
                 return None
             found[feed, index] = THRESHOLD * _floored(spread, base.numbers().astype(np.float64))
     return found
+
+
+def bound_around(base: Tensor, moved: Sequence[Tensor]) -> Array | None:
+    """Return the difference that rounding explains, for each element of an output that is `base` without noise.
+
+    `moved` are the same output with noise. Elements of `base` that are not finite stay so in every run and get zero.
+    None when noise decides whether some element is finite: then its sensitivity is unbounded.
+    """
+    spread = np.zeros(base.shape)
+    for one in moved:
+        np.maximum(spread, difference(base, one), out=spread)
+    if not np.isfinite(spread).all():
+        return None
+    return THRESHOLD * _floored(spread, np.nan_to_num(base.numbers().astype(np.float64), posinf=0.0, neginf=0.0))
 
 
 def _spread(centre: Array, shape: tuple[int, ...], moved: Iterable[Tensor | None]) -> Array | None:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.errors import MissingCompilerError, SpecError, UsageError
 from miscompile.base.plugins import Catalogue, attribute
 from miscompile.base.specs import Spec, parse_spec
 from miscompile.base.versions import is_version
@@ -240,11 +240,14 @@ def installed(distribution: str) -> str | None:
 
 
 def versions(face: About) -> dict[str, str]:
-    """Return the versions of a target's distributions beside this tool. Raises UsageError when one is missing."""
+    """Return the versions of a target's distributions beside this tool.
+
+    Raises MissingCompilerError when one is missing.
+    """
     found = {name: installed(name) for name in face.distributions}
     missing = [name for name, version in found.items() if version is None]
     if missing:
-        raise UsageError(f"target {face.name} needs {', '.join(missing)}, not installed here; {_ways(face)}")
+        raise MissingCompilerError(f"target {face.name} needs {', '.join(missing)}, not installed here; {_ways(face)}")
     return {name: version for name, version in found.items() if version is not None}
 
 

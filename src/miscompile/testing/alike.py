@@ -6,40 +6,29 @@ the process of the test, so it is compiled there, and a crash of the compiler en
 
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import onnx
 
-from miscompile.base.errors import NothingTested, UsageError
-from miscompile.base.rng import stream
-from miscompile.core.examination import Examination, examine
-from miscompile.core.pool import Pool
-from miscompile.core.verdict import Inconclusive, Violated
-from miscompile.engine.plan import Plan
-from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
-from miscompile.ops.support import Support
+from miscompile.api.models import OnnxModel
+from miscompile.api.sighting import LIMIT_SECONDS, TESTS, ModelTests, sight
+from miscompile.base.errors import UsageError
 from miscompile.targets.registry import DEFAULT_TARGET
 from miscompile.testing import jax_function, torch_module
-from miscompile.triage.attribution import Confirmer
 
 CheckedModel: TypeAlias = Any
 """A path, the bytes or the `onnx.ModelProto` of an ONNX model, a `torch.nn.Module`, or a function of JAX."""
-
-BUDGET = 20
-"""Tests by default; each draws new inputs."""
 
 
 def assert_compiles_alike(
     model: CheckedModel,
     targets: str | Sequence[str] = (),
-    budget: int = BUDGET,
+    budget: int = TESTS,
     *,
     inputs: Sequence[Any] = (),
     seed: int = 0,
-    limit_seconds: float = 30.0,
+    limit_seconds: float = LIMIT_SECONDS,
 ) -> None:
     """Raise AssertionError when `model` computes something else compiled than uncompiled, on one of `budget` inputs.
 
@@ -57,14 +46,14 @@ def assert_compiles_alike(
     if budget < 1:
         raise UsageError("budget: a test needs at least one input")
     if isinstance(model, str | os.PathLike | bytes | onnx.ModelProto):
-        _assert_onnx(model, chosen or (DEFAULT_TARGET,), budget, seed, limit_seconds)
+        _assert_onnx(model, ModelTests(chosen or (DEFAULT_TARGET,), budget, seed, limit_seconds))
     elif _is_torch(model):
         chosen = chosen or (torch_module.TARGET,)
         if torch_module.TARGET in chosen:
             torch_module.assert_alike(model, inputs, budget, seed)
         others = tuple(target for target in chosen if target != torch_module.TARGET)
         if others:
-            _assert_onnx(torch_module.to_onnx(model, inputs), others, budget, seed, limit_seconds)
+            _assert_onnx(torch_module.to_onnx(model, inputs), ModelTests(others, budget, seed, limit_seconds))
     elif callable(model) and "jax" in sys.modules:
         if chosen not in ((), (jax_function.TARGET,)):
             raise UsageError(f"a function of JAX has the target '{jax_function.TARGET}'; export it to ONNX for others")
@@ -78,45 +67,9 @@ def _is_torch(model: CheckedModel) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _assert_onnx(
-    model: "str | os.PathLike[str] | bytes | onnx.ModelProto", targets: tuple[str, ...], budget: int, seed: int,
-    limit_seconds: float,
-) -> None:  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        path = _path_of(model, Path(folder))
-        plan = Plan(
-            targets[0], targets[1:], seconds=None, tests=budget, seed=seed, model=str(path), limit_seconds=limit_seconds
-        )
-        producer = make_producer(plan, *[Support(open=True)] * len(targets))
-        reasons: list[str] = []
-        with make_pool(plan) as pool:
-            for index in range(budget):
-                rng = stream(seed, "alike", index)
-                case = producer.propose(rng)
-                seen = examine(case, make_oracle(plan, {}), pool, rng)
-                if isinstance(seen.verdict, Violated):
-                    _fail_if_it_repeats(plan, seen, pool, index)
-                elif isinstance(seen.verdict, Inconclusive):
-                    reasons.append(seen.verdict.reason)
-    if len(reasons) == budget:
-        told = ", ".join(dict.fromkeys(reasons))
-        raise NothingTested(f"{' and '.join(targets)}: none of {budget} tests of the model could be judged: {told}")
-
-
-def _fail_if_it_repeats(plan: Plan, seen: Examination, pool: Pool, index: int) -> None:
-    """Raise AssertionError with the guilty passes if a violation repeats in fresh processes."""
-    assert isinstance(seen.verdict, Violated)
-    evidence = seen.verdict.evidence
-    confirmed = Confirmer(pool, oracle_context(plan), plan.seed).investigate(seen.runs[0].case, evidence, seen.faulty)
-    if confirmed is None:
+def _assert_onnx(model: OnnxModel, how: ModelTests) -> None:
+    seen = sight(model, how)
+    if seen is None:
         return
-    advice = f"`miscompile check MODEL --target {' --target '.join(plan.targets)}` reduces it and writes a script"
-    raise AssertionError(f"test {index}: {evidence.message}\n{confirmed.signature}\n{advice}")
-
-
-def _path_of(model: "str | os.PathLike[str] | bytes | onnx.ModelProto", folder: Path) -> Path:
-    if isinstance(model, str | os.PathLike):
-        return Path(model)
-    path = folder / "model.onnx"
-    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
-    return path
+    advice = f"`miscompile check MODEL --target {' --target '.join(how.targets)}` reduces it and writes a script"
+    raise AssertionError(f"test {seen.test}: {seen.found.evidence.message}\n{seen.found.signature}\n{advice}")

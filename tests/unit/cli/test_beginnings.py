@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from miscompile.cli.campaigns import plan_of
+from miscompile.api.plans import plan_of
 from miscompile.cli.main import VERBS, program
 from miscompile.findings.store import Store
 

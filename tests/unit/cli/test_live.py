@@ -6,11 +6,12 @@ import time
 import pytest
 from rich.console import Console
 
-from miscompile.cli.live import LiveDisplay, clock, progress_line, valid_share
+from miscompile.cli.live import LiveDisplay
 from miscompile.cli.verbosity import Verbosity
 from miscompile.core.case import Case, Program
 from miscompile.core.events import Found, Notice, Progress, WorkPhase
 from miscompile.core.finding import Finding, Property, Signature
+from miscompile.reports.progress import clock, progress_line, valid_share
 
 CASE = Case(Program("onnx", b"", (), ()), ())
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from miscompile.api.plans import validate
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
-from miscompile.cli.campaigns import validate
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
 from miscompile.core.ports import Producer
 from miscompile.engine.arms import arms_of

@@ -4,38 +4,33 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from miscompile.api.campaigns import conduct as conduct_campaign
+from miscompile.api.plans import check_out, check_plan
 from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import (
     CAMPAIGN_SECTIONS,
     campaign_options,
     conduct,
-    leave,
-    plan_of,
     terminated_as_interrupt,
-    validate,
 )
 from miscompile.cli.exit_codes import UNTESTED, code_of, code_of_all
-from miscompile.cli.options import check_out, progress, ready, slice_nodes_option
+from miscompile.cli.options import progress, ready, slice_nodes_option
 from miscompile.cli.screens import Verb
 from miscompile.core.events import MODEL_JUDGED
-from miscompile.engine.checks import CHECKS, OWN, chosen
+from miscompile.engine.checks import CHECKS, OWN
 from miscompile.engine.plan import Plan
 from miscompile.findings.folder import writing
-from miscompile.findings.store import holds_campaign
 from miscompile.reports.summary import Summary, verdict_of
 from miscompile.reports.tables import plain_table
-from miscompile.reports.writer import IssueWriter
-from miscompile.targets.registry import DEFAULT_TARGET, about, installed, parse_target, target_names
-
-SECONDS, TRIAGE_SECONDS = 36.0, 18.0
-"""How long a model is tested on one target, and findings are reduced, if nothing else is said: a minute in all."""
+from miscompile.targets.registry import DEFAULT_TARGET, about, installed, target_names
 
 _NAMED = 3
 """Findings of a target in the table for people."""
@@ -115,12 +110,9 @@ def command(model: str, targets: tuple[str, ...], all_targets: bool, **given: An
     """
     path = _file_of(model)
     as_json, install = given.pop("as_json"), given.pop("install")
-    if given["seconds"] is None and given["tests"] is None:
-        given["seconds"] = SECONDS
-        given["triage_seconds"] = given["triage_seconds"] or TRIAGE_SECONDS
     if all_targets:
         return _on_all(path, given, as_json=as_json)
-    options = _planned(path, targets, given)
+    options = check_plan(path, targets, given)
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
@@ -146,41 +138,20 @@ def _file_of(model: str) -> Path:
     raise UsageError(f"'{model}' does not exist as a file, and the corpus has no such model that can be checked{why}")
 
 
-def _planned(path: Path, targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
-    """Return the plan of a check. Raises UsageError for options that are not valid."""
-    options = plan_of(targets, {**given, "checks": _of_models(given["checks"], targets)})
-    validate(options)
-    return replace(options, model=str(path))
-
-
-def _of_models(checks: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `checks` (none: all) without those that make programs of their own.
-
-    Raises UsageError when the user names one of these.
-    """
-    for name in checks:
-        if name in OWN:
-            raise UsageError(f"--check {name} makes programs of its own; it belongs to `miscompile fuzz`")
-    if checks and "all" not in checks:
-        return checks
-    abouts = [parse_target(target).about for target in targets]
-    return tuple(name for name in chosen(("all",), abouts) if name not in OWN)
-
-
 def _on_all(path: Path, given: dict[str, Any], *, as_json: bool) -> int:
     """Check a model on every installed compiler; the findings of each are in a folder of its name below OUT."""
     from miscompile.producers.around import Around
 
     Around(path)  # raises for a broken model
     names = [name for name in target_names() if _is_here(name)]
-    whole = _planned(path, (names[0],), dict(given))
+    whole = check_plan(path, (names[0],), given)
     check_out(whole.out, resume=False)
     on_progress = progress(as_json=as_json)
     results: list[TargetResult] = []
     with terminated_as_interrupt():
         for name in names:
             on_progress(f"checking {path.name} on {name}")
-            one = replace(_planned(path, (name,), dict(given)), seed=whole.seed, out=whole.out / name)
+            one = replace(check_plan(path, (name,), given), seed=whole.seed, out=whole.out / name)
             results.append(_on_one(one))
             if results[-1].stopped:
                 on_progress("stopped")
@@ -204,17 +175,12 @@ def _is_here(name: str) -> bool:
 def _on_one(options: Plan) -> TargetResult:
     from miscompile.engine.coordinator import fuzz
 
-    start, stopped = time.monotonic(), False
+    start = time.monotonic()
     try:
-        fuzz(options, [IssueWriter(options.out)])
-    except KeyboardInterrupt:
-        if not holds_campaign(options.out):
-            raise
-        stopped = True
+        end = conduct_campaign(options.out, partial(fuzz, options))
     except MiscompileError as error:
         return TargetResult(options.target, None, " ".join(str(error).split()))
-    summary, _ = leave(options.out)
-    return TargetResult(options.target, summary, "", round(time.monotonic() - start, 1), stopped)
+    return TargetResult(options.target, end.summary, "", round(time.monotonic() - start, 1), end.stopped)
 
 
 def _result_json(one: TargetResult) -> dict[str, Any]:

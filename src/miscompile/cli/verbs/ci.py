@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from miscompile.api.plans import check_out, default_out, validate
 from miscompile.base.errors import StoreError, UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
-from miscompile.cli.campaigns import conduct, validate
+from miscompile.cli.campaigns import conduct
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
-from miscompile.cli.options import check_out, default_out, ready
+from miscompile.cli.options import ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import tell, verbosity_options
 from miscompile.engine.checks import CHECKS

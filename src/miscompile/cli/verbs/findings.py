@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from miscompile.api.findings import one_record
 from miscompile.base.errors import ExecutionError, InputError, StoreError, UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
@@ -21,14 +22,6 @@ from miscompile.reports.registry import REPORTS
 from miscompile.reports.summary import record_json, summarise
 from miscompile.reports.writer import write_issue_of_cluster
 from miscompile.triage.clusters import one_of_each_cause
-
-
-def one_record(out: Path, identifier: str) -> Record:
-    """Return a finding's row. Raises StoreError when OUT holds no campaign or no such finding, or it is damaged."""
-    with Store.open(out, create=False) as store:
-        stored = store.load(identifier)
-        rows = {record.identifier: record for record in store.findings()}
-    return rows.get(identifier) or record_of(stored)
 
 
 def show_record(out: Path, identifier: str, sentence: str, *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """`miscompile fuzz`: a campaign against one compiler."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,24 +9,19 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from miscompile.api.plans import NO_CORPUS, check_options, check_out, cpus, fuzz_plan, resumed
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import CAMPAIGN_SECTIONS, campaign_options, conduct, cpus, plan_of, validate
-from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
+from miscompile.cli.campaigns import CAMPAIGN_SECTIONS, campaign_options, conduct
+from miscompile.cli.options import ready, slice_nodes_option
 from miscompile.cli.plan_file import located, options_of, read_plan, settle
 from miscompile.cli.screens import Verb
 from miscompile.core.ports import Listener
 from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.distributed.shards import LANE_TESTS
 from miscompile.engine.plan import Plan
-from miscompile.engine.seeds import OWN
-from miscompile.findings.store import Campaign, Store, holds_campaign
-from miscompile.harvest.models.cache import chosen
 from miscompile.producers.kinds import PRODUCERS
-from miscompile.targets.registry import parse_target, quick_targets
-
-NO_CORPUS = "none"
-"""The value of --corpus that leaves the corpus out."""
+from miscompile.targets.registry import quick_targets
 
 _SECTIONS = {
     **CAMPAIGN_SECTIONS,
@@ -35,10 +30,6 @@ _SECTIONS = {
     "How models are made": ("--preset", "--producer", "--guidance"),
     "Machines": ("--install", "--ray", "--ray-python"),
 }
-
-LONG = 1800.0
-"""Seconds from which a campaign also begins from the operators of onnx's own tests, which takes about half a minute to
-prepare."""
 
 
 def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -190,8 +181,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
     first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if options.resume:
-        options = _resumed(options, words)
-        _check(options)
+        options = resumed(options, words)
+        check_options(options)
     from miscompile.engine.coordinator import fuzz
 
     run = partial(fuzz, options) if ray is None else partial(_fuzz_on_ray, options, ray, ray_python, install)
@@ -247,86 +238,10 @@ def _of_values(given: Mapping[str, Any]) -> Plan:
     join = bool(values.pop("join"))
     if join and values["resume"]:
         raise UsageError("--join adds a campaign, --resume continues one; say one of them")
-    options = replace(_options(values, existing=join), number=0 if join else 1)
-    for target in options.targets:
-        parse_target(target)
-    _check(options)
-    return options
-
-
-def _check(options: Plan) -> None:
-    """Raise UsageError for invalid options, before anything is installed."""
-    check_generation(options)
-    validate(options)
+    return fuzz_plan(values, join=join)
 
 
 def _was_given(ctx: click.Context, name: str, *, plan: bool = True) -> bool:
     """Tell whether an option is on the command line or, with `plan`, in the plan file."""
     source = ctx.get_parameter_source(name)
     return source not in (None, ParameterSource.DEFAULT) and (plan or source != ParameterSource.DEFAULT_MAP)
-
-
-def _options(given: dict[str, Any], *, existing: bool) -> Plan:
-    """Return the plan of the given options; without --out, one that joins `existing` campaigns gets the last folder."""
-    targets: tuple[str, ...] = given.pop("targets")
-    preset: str | None = given.pop("preset")
-    if preset is not None:
-        if given["producers"] and PRESETS[preset].producers:
-            raise UsageError("--preset names its producers; leave --producer out")
-        given["producers"] = PRESETS[preset].producers
-        given["checks"] = given["checks"] or PRESETS[preset].checks
-    if len(set(targets)) < len(targets):
-        raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
-    plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"] or existing)
-    plan = replace(plan, corpus=_corpus(plan))
-    if plan.scheduled and plan.instances is None and _is_long(plan) and not (plan.ops or plan.dtypes):
-        return replace(plan, instances=OWN)
-    return plan
-
-
-def _corpus(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the corpus models that a campaign begins from.
-
-    By default they are all, but for a campaign that must repeat itself on any machine (`--tests`), one of chosen
-    operators or dtypes, and one of producers that the user names. Raises UsageError for names of none.
-    """
-    if plan.corpus == (NO_CORPUS,):
-        return ()
-    if not plan.corpus and (plan.tests is not None or plan.ops or plan.dtypes or not plan.scheduled):
-        return ()
-    return tuple(one.model.name for one in chosen(plan.corpus or ("*",), required=bool(plan.corpus)))
-
-
-def _is_long(plan: Plan) -> bool:
-    """Tell whether a campaign is so long that it can afford to prepare seeds from library tests."""
-    return plan.tests is None and (plan.seconds is None or plan.seconds >= LONG)
-
-
-def _resumed(options: Plan, given: Collection[str]) -> Plan:
-    """Return the options with those of the stored campaign. Raises UsageError for another target or seed."""
-    if not holds_campaign(options.out):
-        return options
-    with Store.open(options.out, create=False) as store:
-        campaigns = store.campaigns()
-    if not campaigns:
-        return options
-    number = _number(options, campaigns, seeded="seed" in given)
-    campaign = campaigns[number]
-    names = {"keep_passes": ("steer",), "preset": ("producers", "checks")}
-    kept = {meant for name in given for meant in names.get(name, (name,))}
-    return replace(options.resumed(campaign.options, kept), seed=campaign.seed, number=number)
-
-
-def _number(options: Plan, campaigns: Mapping[int, Campaign], *, seeded: bool) -> int:
-    """Return the number of the campaign to resume: the one of these targets, and of the seed if it was given."""
-    fitting = {number: one for number, one in campaigns.items() if one.target == options.title}
-    if not fitting:
-        titles = " and ".join(one.target for one in campaigns.values())
-        raise UsageError(f"the campaign in {options.out} tests {titles}, not {options.title}")
-    seeds = ", ".join(str(one.seed) for one in fitting.values())
-    numbers = [number for number, one in fitting.items() if not seeded or one.seed == options.seed]
-    if not numbers:
-        raise UsageError(f"the campaign in {options.out} has seed {seeds}; leave --seed out to resume it")
-    if len(numbers) > 1:
-        raise UsageError(f"campaigns in {options.out} have the seeds {seeds}; say with --seed which one to resume")
-    return numbers[0]

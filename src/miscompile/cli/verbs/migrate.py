@@ -9,10 +9,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from miscompile.api.plans import check_out, cpus, default_out, new_seed, triage_seconds_for
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import conduct, cpus, triage_seconds_for
-from miscompile.cli.options import check_out, default_out, new_seed, ready
+from miscompile.cli.campaigns import conduct
+from miscompile.cli.options import ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.ports import Listener

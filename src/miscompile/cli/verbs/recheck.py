@@ -7,11 +7,11 @@ import click
 from rich.console import Console, Group
 from rich.text import Text
 
+from miscompile.api.plans import cpus, default_out
 from miscompile.base.wording import counted
-from miscompile.cli.campaigns import cpus
 from miscompile.cli.exit_codes import FINDINGS, NOTHING, UNTESTED
 from miscompile.cli.ledgers import ledger_option, ledger_place
-from miscompile.cli.options import default_out, json_option, phases, ready
+from miscompile.cli.options import json_option, phases, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_options
 from miscompile.core.events import WorkPhase

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from miscompile.api.plans import cpus
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import cpus
 from miscompile.cli.options import phases, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
