@@ -9,9 +9,11 @@ import keyword
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from onnx import defs
 
 from miscompile.base.dtypes import BY_CODE
 from miscompile.codegen.literals import literal
@@ -144,6 +146,8 @@ class _Scope:
         lowering = self.writer.table.operators.get(node.op) if node.domain in ("", "ai.onnx") else None
         if lowering is None:
             raise UnloweredError(f"operator {node.op} has no lowering")
+        if _lacks_operands(node, self.writer.model.opset):
+            raise UnloweredError(f"a call of {node.op} without a required operand has no lowering")
         self.writer.lowerings.add(lowering.name)
         bodies: dict[str, str] = {}
         if any(True for _ in node.subgraphs()):
@@ -253,3 +257,17 @@ def _scalar(value: Tensor) -> bool:
 
 def _tuples(value: Any) -> Any:  # noqa: ANN401 - an element, or nested lists of them
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _lacks_operands(node: Node, opset: int) -> bool:
+    """Tell whether a call lacks an operand that the operator requires; a deliberately invalid program does."""
+    required = _required(node.op, opset)
+    return len(node.inputs) < required or "" in node.inputs[:required]
+
+
+@cache
+def _required(op: str, opset: int) -> int:
+    try:
+        return int(defs.get_schema(op, opset).min_input)
+    except defs.SchemaError:
+        return 0

@@ -74,6 +74,8 @@ def test_several_results_and_functions() -> None:
         ("g (float[2] x) => (float[2] y) { y = Abs(x) }", "operator Abs"),
         ("g (float[2] x, int64[1] s) => (float[2] y) { y = Reshape(x, s) }", "operand 1 of Reshape"),
         ("g (float[2] x) => (float[2] y) { y = Relu<odd = 1>(x) }", "attribute odd"),
+        ("g (float[2] x) => (float[2] y) { y = Relu() }", "without a required operand"),
+        ('g (float[2] x) => (float[2] y) { y = Add(x, "") }', "without a required operand"),
     ],
 )
 def test_what_has_no_lowering_is_said(text: str, reason: str) -> None:

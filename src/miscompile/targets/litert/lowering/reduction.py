@@ -51,6 +51,8 @@ def place_of_extreme(x: Any, *, axis: int = 0, keepdims: int = 1, select_last_in
 @lowers("TopK", static=(1,))
 def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1, outputs: int) -> Any:
     """The largest elements along the last axis, and their places."""
+    if k == ():
+        raise NotImplementedError("TopK has a lowering for one number of elements only")
     count = k[0] if isinstance(k, tuple) else k
     if axis % len(x.shape) != len(x.shape) - 1 or not largest:
         raise NotImplementedError("TopK has a lowering for the largest elements along the last axis only")
