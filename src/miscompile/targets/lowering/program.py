@@ -261,13 +261,17 @@ def _tuples(value: Any) -> Any:  # noqa: ANN401 - an element, or nested lists of
 
 def _lacks_operands(node: Node, opset: int) -> bool:
     """Tell whether a call lacks an operand that the operator requires; a deliberately invalid program does."""
-    required = _required(node.op, opset)
-    return len(node.inputs) < required or "" in node.inputs[:required]
+    least, required = _required(node.op, opset)
+    given = len(node.inputs)
+    return given < least or any(place >= given or not node.inputs[place] for place in required)
 
 
 @cache
-def _required(op: str, opset: int) -> int:
+def _required(op: str, opset: int) -> tuple[int, tuple[int, ...]]:
+    """Return the least number of operands, with omitted ones, and the places of those that nobody can omit."""
     try:
-        return int(defs.get_schema(op, opset).min_input)
+        known = defs.get_schema(op, opset)
     except defs.SchemaError:
-        return 0
+        return 0, ()
+    single = defs.OpSchema.FormalParameterOption.Single
+    return known.min_input, tuple(place for place, formal in enumerate(known.inputs) if formal.option == single)
