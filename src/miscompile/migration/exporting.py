@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from miscompile.core.events import ProgressListener
@@ -50,12 +49,12 @@ def export(choice: Choice, folder: Path, on_progress: ProgressListener) -> Suite
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]
     with CrossCheck() as cross_check:
-        entries = islice(_entries(order, cross_check, left), choice.tests)
+        entries = _entries(order, cross_check, left)
         if choice.layout == "onnx":
-            report = export_suite(entries, folder)
+            report = export_suite(entries, folder, most=choice.tests)
         else:
             write = export_pytest if choice.layout == "pytest" else export_lit
-            report = write(entries, folder, choice.target)
+            report = write(entries, folder, choice.target, choice.tests)
     report.left_out.update(left)
     return report
 

@@ -45,11 +45,11 @@ config.environment["PATH"] = os.environ["PATH"]
 """
 
 
-def export_pytest(entries: Iterator[SuiteEntry], folder: Path, target: str) -> SuiteReport:
+def export_pytest(entries: Iterator[SuiteEntry], folder: Path, target: str, most: int | None = None) -> SuiteReport:
     """Write a pytest module for each entry into `folder`, which must be new or empty.
 
     Each compares one output of the optimised build with the expected one. Entries whose program the target has no
-    lowering for are left out.
+    lowering for are left out. `most` limits the number of tests that are written.
     """
     report = SuiteReport()
     _begin(folder)
@@ -70,13 +70,16 @@ def export_pytest(entries: Iterator[SuiteEntry], folder: Path, target: str) -> S
             suffix = f"_output_{place}" if len(texts) > 1 else ""
             (folder / f"{name}{suffix}.py").write_text(text, "utf-8")
         report.written.append(name)
+        if len(report.written) == most:
+            break
     return report
 
 
-def export_lit(entries: Iterator[SuiteEntry], folder: Path, target: str) -> SuiteReport:
+def export_lit(entries: Iterator[SuiteEntry], folder: Path, target: str, most: int | None = None) -> SuiteReport:
     """Write a lit test for each entry into `folder`, which must be new or empty.
 
-    Raises UsageError for a compiler whose own tests are not of that form.
+    `most` limits the number of tests that are written. Raises UsageError for a compiler whose own tests are not of that
+    form.
     """
     about = parse_target(target).about
     if not about.upstream:
@@ -84,7 +87,7 @@ def export_lit(entries: Iterator[SuiteEntry], folder: Path, target: str) -> Suit
     report = SuiteReport()
     _begin(folder)
     checked_entries = _taken(entries, target, report)
-    while batch := list(islice(checked_entries, _BATCH)):
+    while batch := list(islice(checked_entries, _batch(report, most))):
         stories = [_story(entry, expected) for entry, expected in batch]
         for (entry, _), files in zip(batch, upstream_files(about.upstream, stories), strict=True):
             test = next((name for name in files if name.startswith("upstream_test.")), None)
@@ -96,6 +99,10 @@ def export_lit(entries: Iterator[SuiteEntry], folder: Path, target: str) -> Suit
             (folder / "lit.cfg.py").write_text(_LIT.format(suffix=suffix), "utf-8")
             report.written.append(name)
     return report
+
+
+def _batch(report: SuiteReport, most: int | None) -> int:
+    return _BATCH if most is None else min(_BATCH, most - len(report.written))
 
 
 def _begin(folder: Path) -> None:

@@ -56,11 +56,11 @@ class SuiteReport:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) -> SuiteReport:
+def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND, most: int | None = None) -> SuiteReport:
     """Write `entries`, in the order of their ranks, as a suite into `folder`, which must be new or empty.
 
-    The same model with the same inputs is written once. Left out and counted: programs that are no ONNX models,
-    operators that draw numbers, and those that onnx's evaluator cannot run when nothing else says what to expect.
+    `most` limits the number of tests that are written. The same model with the same inputs is written once. Left out
+    and counted: programs that are no ONNX models, operators that draw numbers, and those that onnx's evaluator cannot run when nothing else says what to expect.
     Raises UsageError when the folder cannot be written, holds something, or is of kind `node`.
     """
     if kind == "node":
@@ -79,6 +79,8 @@ def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) 
             name = ranked_name(len(report.written) + 1, entry.name)
             listed.append({"name": name, **_written(entry, expected, folder / kind / name)})
             report.written.append(name)
+            if len(report.written) == most:
+                break
         _frame(folder, kind, listed)
     except OSError as error:
         raise UsageError(f"cannot write the suite to {folder}: {error.strerror or error}") from None

@@ -70,6 +70,7 @@ def test_a_module_for_each_test_fails_where_the_compiler_is_wrong(tmp_path: Path
     assert "test_0002_Neg" in ended.stdout
     with pytest.raises(UsageError, match="is not empty"):
         export_pytest(entries(), folder, "onnxruntime")
+    assert export_pytest(entries(), tmp_path / "first", "onnxruntime", most=1).written == ["test_0001_Relu"]
 
 
 def test_only_some_compilers_test_with_lit(tmp_path: Path) -> None:

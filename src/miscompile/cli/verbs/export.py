@@ -9,6 +9,7 @@ import click
 from miscompile.base.errors import UsageError
 from miscompile.base.wording import counted
 from miscompile.cli import values
+from miscompile.cli.exit_codes import NOTHING, UNTESTED
 from miscompile.cli.options import progress
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
@@ -79,13 +80,14 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     from miscompile.migration.exporting import Choice, export
 
     report = export(Choice(target=target, **given), folder, progress(as_json=as_json))
+    code = NOTHING if report.written else UNTESTED
     if as_json:
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))
-        return 0
+        return code
     written, them = counted(len(report.written), "test"), "it" if len(report.written) == 1 else "them"
     runner = "lit ." if given["layout"] == "lit" else "pytest"
-    click.echo(f"{written} in {folder}; `{runner}` there runs {them}")
+    click.echo(f"{written} in {folder}; `{runner}` there runs {them}" if report.written else "no test could be written")
     for reason, count in report.left_out.most_common(_SHOWN):
         click.echo(f"  {count:,} left out: {reason}")
-    return 0
+    return code
