@@ -61,7 +61,9 @@ def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND, 
 
     `most` limits the number of tests that are written. The same model with the same inputs is written once. Left out
     and counted: programs that are no ONNX models, operators that draw numbers, and those that onnx's evaluator cannot
-    run when nothing else says what to expect. Raises UsageError when the folder cannot be written, holds something, or is of kind `node`.
+    run when nothing else says what to expect.
+
+    Raises UsageError when the folder cannot be written, holds something, or is of kind `node`.
     """
     if kind == "node":
         raise UsageError("onnx's loader makes its own cases for kind 'node'; choose another name for the suite's")
