@@ -23,12 +23,13 @@ CLASSES = (
     "wrong shape or type",
     "invalid result",
     "error on a valid model",
+    "wrong on special values",
     "hang",
     "not noted",
 )
 """The worst first: wrong values that nobody is told about."""
 
-_KINDS = {"wrong": 0, "death": 1, "shape": 2, "dtype": 2, "exception": 4, "hang": 5}
+_KINDS = {"wrong": 0, "death": 1, "shape": 2, "dtype": 2, "exception": 4, "special": 5, "hang": 6}
 """The class of a signature's kind."""
 
 _PASS = re.compile(r"[A-Za-z_]\w*(?:(?:\+|::)\w+)*")
