@@ -216,8 +216,9 @@ def _campaign(
     if end.stopped:
         raise KeyboardInterrupt
     result = _result(plan, end)
-    if end.summary.untested and not result.announced:
-        raise NothingTested(f"{plan.title}: {end.summary.untested}")
+    reason = end.summary.untested or end.summary.only_slices
+    if reason and not result.announced:
+        raise NothingTested(f"{plan.title}: {reason}")
     return result
 
 

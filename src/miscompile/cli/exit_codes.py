@@ -22,7 +22,7 @@ FAILED = 3
 """The tool or the machine failed."""
 
 UNTESTED = 4
-"""No test ended, or the compiler took none of the programs: nothing is known."""
+"""No test ended, the compiler took none of the programs, or of a model slices only: nothing is known."""
 
 STOPPED = 130
 """The verb was interrupted before it had a result."""
@@ -41,4 +41,4 @@ def code_of(summary: "Summary") -> int:
     """Return the exit code of a campaign with this summary."""
     if summary.announced():
         return FINDINGS
-    return UNTESTED if summary.untested else NOTHING
+    return UNTESTED if summary.untested or summary.only_slices else NOTHING

@@ -6,6 +6,7 @@
         original.onnx        the program before the reduction, when it differs; original-feeds.npz its inputs
         repro.py             the standalone script
         issue.md             the issue text
+        upstream_test.py     a test for the compiler's own repository; further files where its tests have another form
 
 A folder is built under a temporary name, synced to disk and renamed. While a folder is replaced, the old one has the
 name `.old-<identifier>`; `recover` and `load` know that name, so a kill at any moment leaves either the old or the new
@@ -236,8 +237,18 @@ def files_of(stored: Stored) -> dict[str, bytes]:
         files["repro.py"] = stored.script.encode("utf-8", "backslashreplace")
     if stored.issue:
         files["issue.md"] = stored.issue.encode("utf-8", "backslashreplace")
+    files |= {name: text.encode("utf-8", "backslashreplace") for name, text in _upstream_tests(finding).items()}
     files["finding.json"] = json.dumps(data, indent=1, allow_nan=False).encode()
     return files
+
+
+def _upstream_tests(finding: Finding) -> dict[str, str]:
+    """Return the tests for the target's own repository by file name: a module for pytest, and what else it has."""
+    facts = finding.facts
+    tests = {str(name): str(text) for name, text in facts.get("upstream_files", {}).items() if Path(name).name == name}
+    if module := str(facts.get("upstream_test") or ""):
+        tests["upstream_test.py"] = f"{module.rstrip()}\n"
+    return tests
 
 
 def _program_name(key: str, kind: str) -> str:

@@ -29,9 +29,6 @@ def model_text(program: Program) -> str:
 def write_issue(out: Path, identifier: str, alike: Sequence[str] = ()) -> str:
     """Render the issue of a stored finding, put it into its folder as `issue.md`, and return the text.
 
-    A unit test for the target's own repository is written beside it, as `upstream_test.py`, and where that project's
-    tests have another form, as further files.
-
     `alike` are the identifiers of findings that seem to have the same cause. Raises StoreError when there is no such
     finding or its folder cannot be read or written.
     """
@@ -39,11 +36,6 @@ def write_issue(out: Path, identifier: str, alike: Sequence[str] = ()) -> str:
     lines = [f"`{other}`: {title_of(load(out, other))}" for other in alike]
     text = render_issue(stored, model_text(stored.finding.case.program), lines)
     add_file(out, identifier, "issue.md", text)
-    test = stored.finding.facts.get("upstream_test")
-    if test:
-        add_file(out, identifier, "upstream_test.py", f"{test.rstrip()}\n")
-    for name, content in stored.finding.facts.get("upstream_files", {}).items():
-        add_file(out, identifier, name, content)
     return text
 
 

@@ -27,7 +27,6 @@ def a_summary(tests: int, unsupported: int = 0, *records: Record, model: str = "
         (a_summary(10, 10), UNTESTED, "10 unsupported"),
         (a_summary(0, 0, Record("w", "s", "pending", "wrong")), FINDINGS, "no test ended"),
         (a_summary(10, 10, model="m.onnx", **{MODEL_TESTS: 4, MODEL_JUDGED: 0}), UNTESTED, "10 unsupported"),
-        (a_summary(10, 4, model="m.onnx"), NOTHING, ""),
     ],
 )
 def test_a_run_without_a_verdict_is_no_all_clear(summary: Summary, code: int, reason: str) -> None:
@@ -64,6 +63,7 @@ def test_several_targets_are_an_all_clear_if_one_was_tested(summaries: list[Summ
 )
 def test_a_check_says_when_only_slices_of_the_model_were_tested(summary: Summary, told: str) -> None:
     assert summary.only_slices.startswith(told)
+    assert (code_of(summary) == UNTESTED) == bool(told or summary.untested), "slices are no all-clear for their model"
     assert bool(summary.only_slices) == bool(told) == bool(summary.as_json()["only_slices"])
 
 

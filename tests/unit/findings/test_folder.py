@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -147,6 +148,18 @@ def test_saving_again_replaces_and_leaves_no_trace(tmp_path: Path) -> None:
     assert load(tmp_path, "wrong-1").status == "confirmed"
     assert load(tmp_path, "wrong-1").original is None
     assert [path.name for path in (tmp_path / "findings").iterdir()] == ["wrong-1"]
+
+
+def test_tests_for_the_compilers_repository_are_files_that_every_saving_keeps(tmp_path: Path) -> None:
+    facts = {"upstream_test": "def test_x(): ...", "upstream_files": {"upstream_test.mlir": "// RUN", "../out": "no"}}
+    stored = Stored(replace(a_finding(), facts=facts), "confirmed")
+    for _ in range(2):
+        save(tmp_path, stored)
+        at = tmp_path / "findings" / "wrong-1"
+        assert (at / "upstream_test.py").read_text() == "def test_x(): ...\n"
+        assert (at / "upstream_test.mlir").read_text() == "// RUN"
+        assert not (at.parent / "out").exists()
+        stored = load(tmp_path, "wrong-1")
 
 
 def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
