@@ -26,6 +26,7 @@ from miscompile.core.case import Case
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer
+from miscompile.findings.folder import REPEATED
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
@@ -100,7 +101,7 @@ def bugs(target: str, seed: int, seconds: float, words: list[str]) -> Yield:
             raise SystemExit(f"discovery: the campaign ended with exit status {done.returncode}: {done.stderr[-500:]}")
         summary = json.loads((out / "summary.json").read_text("utf-8"))
     spent = _cpu() - begin
-    found = {one["signature"] for one in summary["findings"] if one["status"] in ("confirmed", "known")}
+    found = {one["signature"] for one in summary["findings"] if one["status"] in REPEATED}
     return Yield(target, seed, summary["tests"], len(found), round(spent, 1), round(60 * len(found) / spent, 2))
 
 

@@ -18,7 +18,7 @@ from miscompile.core.verdict import Inconclusive, Violated
 from miscompile.engine.wiring import oracle_context, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import MOST_SIGHTINGS, ConfirmedViolation, Confirmer, to_stored
 from miscompile.triage.queue import TriageQueue
@@ -151,7 +151,7 @@ def _triaged(
                     bucket = waiting.pop(answer.identifier)
                     problems += [answer.problem] if answer.problem else []
                     stored = folder.load(out, answer.identifier)
-                    if answer.duplicate or stored.status in ("confirmed", "known"):
+                    if answer.duplicate or stored.status in REPEATED:
                         signature = str(stored.finding.property.signature)
                         found += [replace(failure, signature=signature) for failure in bucket.failures]
                     elif bucket.sightings:

@@ -9,6 +9,7 @@ from evaluation.opera.prioritisation import Subject, subject_of
 from evaluation.opera.reach import PYTHON, reached_by
 from miscompile.base.errors import UsageError
 from miscompile.core.events import ProgressListener
+from miscompile.findings.folder import REPEATED
 from miscompile.findings.store import Store
 from miscompile.harvest.libraries.sources import instances_of
 from miscompile.instances.archive import distinct
@@ -59,7 +60,7 @@ def _migrated(folder: Path) -> list[tuple[FrontEnd, list[ResultRow], bool]]:
     if campaign is None or not campaign.options.get("migration"):
         raise UsageError(f"{folder} holds no migration; `miscompile migrate --out {folder}` makes one")
     doubtful = {record.signature for record in records if record.status in ("unconfirmed", "pending")}
-    sure = {record.signature for record in records if record.status in ("confirmed", "known")}
+    sure = {record.signature for record in records if record.status in REPEATED}
     found = []
     targets = campaign.options.get("targets", campaign.target.split(" "))  # older ones have no list
     for target, library in zip(targets, campaign.options["libraries"], strict=True):

@@ -18,6 +18,7 @@ from miscompile.core.ports import Listener
 from miscompile.engine import coordinator
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
+from miscompile.findings.folder import ANNOUNCED
 from miscompile.findings.store import Store, holds_campaign
 from miscompile.reports.progress import ProgressLines
 from miscompile.reports.summary import Summary, summarise, write_summary
@@ -65,7 +66,7 @@ class CampaignResult:
     @property
     def announced(self) -> tuple[CampaignFinding, ...]:
         """The findings that are confirmed, or still to be examined."""
-        return tuple(finding for finding in self.findings if finding.status in ("confirmed", "pending"))
+        return tuple(finding for finding in self.findings if finding.status in ANNOUNCED)
 
     def __iter__(self) -> Iterator[CampaignFinding]:
         """Yield the announced findings."""

@@ -1,11 +1,13 @@
 """Findings: violated properties that are worth a report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from miscompile.core.case import Case
 from miscompile.core.verdict import FindingKind
+
+_SWITCHED = "non-default builds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,8 @@ class Signature:
     `kind` of finding, `stage` of the failure (`""` for wrong results, and the class of the element for those on special
     values), `culprits`: the passes that must be on, sorted; `text`: the normalised message, or the canonical form of
     the reduced graph, when no pass is to blame. With culprits, `text` is empty, or the operators of another bug of the
-    same passes.
+    same passes. The text of a bug that no default build shows ends with words of its own, because it must not stand for
+    a bug that users meet.
     """
 
     target: str
@@ -23,6 +26,17 @@ class Signature:
     stage: str
     culprits: tuple[str, ...]
     text: str
+
+    @property
+    def is_switched(self) -> bool:
+        """Tell whether this is a bug that no default build of the compiler shows."""
+        return self.text.endswith(_SWITCHED)
+
+    def switched(self) -> "Signature":
+        """Return the signature of the same bug where no default build of the compiler shows it."""
+        if self.is_switched or not (self.culprits or self.text):
+            return self
+        return replace(self, text=f"{self.text} in {_SWITCHED}" if self.text else _SWITCHED)
 
     def __str__(self) -> str:
         apart = f" in {self.text}" if self.culprits and self.text else ""

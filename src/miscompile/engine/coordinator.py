@@ -49,7 +49,7 @@ from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.findings.encode import signature_from
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
@@ -430,7 +430,7 @@ class _Coordinator:
                 stored = self._entered(stored)
             if stored is None or stored.status == "known":
                 self._count({"known_us": answer.cpu_us})
-            if stored is not None and stored.status in ("confirmed", "known"):
+            if stored is not None and stored.status in REPEATED:
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
                 self._steer(stored)
                 if self.division is not None and stored.status == "confirmed":

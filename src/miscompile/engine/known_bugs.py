@@ -15,7 +15,7 @@ from miscompile.base.versions import is_version
 from miscompile.core.finding import Signature
 from miscompile.environments.resolve import versions_of
 from miscompile.findings.encode import builds_of
-from miscompile.findings.folder import FindingStatus, Stored
+from miscompile.findings.folder import REPEATED, FindingStatus, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import LedgerEntry, key_of, of_all_releases, reaches, utc_now
 from miscompile.findings.store import Campaign, Store
@@ -94,7 +94,7 @@ class KnownBugs:
         the fact `regression`. A finding that the ledger tells apart from the entry of its signature gets another
         signature. A finding that is neither confirmed nor known, or was entered before, is returned as it is.
         """
-        if stored.status not in ("confirmed", "known") or ENTERED in stored.finding.facts:
+        if stored.status not in REPEATED or ENTERED in stored.finding.facts:
             return stored
         with self.ledger.changing():
             stored, entry = self._entry_of(stored)
@@ -118,7 +118,8 @@ class KnownBugs:
             return _with_facts(stored, "known", {ENTERED: entry.key, "known": _announcement(root)})
         back = self.ledger.change(root.key, lambda one: one.regressed(release, *own, utc_now()))
         assert back is not None
-        return _with_facts(stored, "confirmed", {ENTERED: entry.key, REGRESSION: _regression(back)})
+        status: FindingStatus = "non-default" if stored.status == "non-default" else "confirmed"
+        return _with_facts(stored, status, {ENTERED: entry.key, REGRESSION: _regression(back)})
 
     def _entry_of(self, stored: Stored) -> tuple[Stored, LedgerEntry | None]:
         """Return the entry that a finding belongs to, None for a new bug, and the finding with its final signature."""
@@ -191,7 +192,7 @@ def enter_findings(known: KnownBugs, store: Store) -> list[str]:
         try:
             stored = store.load(record.identifier)
             fresh = known.enter(stored)
-            if fresh.status in ("confirmed", "known") and known.outlived(fresh):
+            if fresh.status in REPEATED and known.outlived(fresh):
                 fresh = replace(fresh, status="fixed")
         except StoreError as error:
             problems.append(str(error))

@@ -52,6 +52,10 @@ _REFUSALS = 3
 _DRAFTS = 3
 """Drafts for each sample, because some drafts fail."""
 _BATCH = 48
+_FIRST = 2
+"""Questions of the first batch of a probe of limited time; a batch that runs is not interrupted."""
+_BATCH_SECONDS = 4.0
+"""Seconds that a batch should take at most, so that the number of answered questions moves."""
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are probed; others follow."""
 _FORMAT = 18
@@ -157,14 +161,14 @@ class Inquiry:
         """Ask the remaining questions, for at most `seconds`; return the table of all answers."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         total = sum(self._wanted)
-        size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
+        size = _BATCH if seconds is None else _FIRST  # a slow compiler shows in the first batch
         while not self.done and (now := time.monotonic()) < end:
-            self._answers += _ask_blocks(target, self._block_questions(size // 4 + 1), runner)
+            blocks = self._block_questions(size // 4 + (size > 1))
+            self._answers += _ask_blocks(target, blocks, runner)
             drawn = self._questions(size)
             for place, answer in zip(drawn, _ask(target, list(drawn.values()), runner), strict=True):
                 self._take(place, answer)
-            taken = time.monotonic() - now
-            size = _BATCH if taken < 1.0 else max(4, min(_BATCH, int(size * 4.0 / taken)))
+            size = _next_size(size, len(blocks) + len(drawn), time.monotonic() - now, end - time.monotonic())
             if watch:
                 watch(min(sum(self._found), total), total)
         if watch and self.done:
@@ -211,6 +215,16 @@ class Inquiry:
             self._refused[place] += 1
         if self._refused[place] >= _REFUSALS and self._triples[place][1] not in _COMMON:
             self._found[place] = self._wanted[place]
+
+
+def _next_size(size: int, asked: int, taken: float, left: float) -> int:
+    """Return the size of the batch after one of `size`, whose `asked` questions took `taken` of the seconds.
+
+    `left` are the seconds that remain. A batch is at most four times as large as the one before it, because the first
+    questions may be cheaper than the others.
+    """
+    fitting = int(min(_BATCH_SECONDS, max(0.0, left)) * asked / max(taken, 1e-3))
+    return max(1, min(_BATCH, 4 * size, fitting))
 
 
 def _require_no_error(target: str, inquiry: Inquiry, runner: Runner) -> None:

@@ -17,7 +17,7 @@ from miscompile.base.errors import StoreError
 from miscompile.engine.known_bugs import ENTERED, name_in_ledger, new_entry, release_under_test
 from miscompile.engine.releases import announced, readable_script
 from miscompile.environments.resolve import python_of
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.ledger_entry import key_of, utc_now
 from miscompile.findings.store import Store
@@ -150,7 +150,7 @@ def _chosen(out: Path, target: str) -> tuple[dict[str, Stored], dict[str, str]]:
     with Store.open(out, create=False) as store:
         records = store.findings()
         for record in records:
-            if record.status not in ("confirmed", "known", "fixed"):
+            if record.status not in REPEATED | {"fixed"}:
                 skipped[record.identifier] = f"it is {record.status}"
                 continue
             try:

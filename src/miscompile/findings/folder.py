@@ -47,9 +47,15 @@ from miscompile.findings.encode import (
 )
 
 SCHEMA = 1
-FindingStatus = Literal["pending", "confirmed", "unconfirmed", "known", "fixed"]
-"""In this order: not yet triaged; repeated and reduced; not repeated; known to the target's `known.toml` or to the
-ledger; of an older release, and fixed in the one under test."""
+FindingStatus = Literal["pending", "confirmed", "non-default", "unconfirmed", "known", "fixed"]
+"""In this order: not yet triaged; repeated and reduced; the same, but it shows in no default build of the compiler; not
+repeated; known to the target's `known.toml` or to the ledger; of an older release, and fixed in the one under test."""
+
+ANNOUNCED: frozenset[FindingStatus] = frozenset({"confirmed", "pending"})
+"""Statuses of the findings that make a campaign's exit code 1."""
+
+REPEATED: frozenset[FindingStatus] = frozenset({"confirmed", "non-default", "known"})
+"""Statuses of the findings that triage has repeated and reduced, in the release under test."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIXES = {"case": "", "original": "original-"}

@@ -25,7 +25,7 @@ from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.findings import folder
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Store, record_of
 from miscompile.instances.code import decoded, digest_of, encoded
@@ -181,7 +181,7 @@ class MigrationSession:
         stored = store.settle(identifier)
         if stored is not None and (fresh := known.enter(stored)) != stored:
             stored = fresh if store.update(fresh) else None
-        if stored is not None and stored.status in ("confirmed", "known"):
+        if stored is not None and stored.status in REPEATED:
             self._tell(Found(stored.finding, stored.status == "confirmed"))
         return stored is None or stored.status != "unconfirmed"
 

@@ -21,6 +21,7 @@ from typing import Any
 import jinja2
 
 from miscompile.findings.folder import Stored
+from miscompile.findings.switches import switches_of
 from miscompile.reports.compared import compared_elements
 from miscompile.reports.forms import IssueForm, form_of
 from miscompile.reports.releases_tried import tried_releases
@@ -140,9 +141,7 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
 
 def _needs(facts: Mapping[str, Any]) -> str:
     """Return a sentence on what is no default and is needed, so that nobody takes the bug for one of the defaults."""
-    off = len((facts.get("faulty") or {}).get("disabled", ()))
-    passes = [f"{off} optional pass{'es' if off > 1 else ''} switched off"] if off else []
-    needed = [*facts.get("needs", ()), *passes]
+    needed = switches_of(facts)
     if not needed:
         return ""
     return f"It shows only with {' and '.join(needed)}, which the script does and which is no default."

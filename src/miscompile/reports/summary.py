@@ -15,7 +15,7 @@ from miscompile.base.wording import counted
 from miscompile.core.arms import ArmYield, arms_json, arms_rows
 from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.core.outcome import DEFECTS
-from miscompile.findings.folder import FindingStatus, writing
+from miscompile.findings.folder import ANNOUNCED, REPEATED, FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
 from miscompile.reports.tables import PlainTable, plain_table
@@ -88,8 +88,11 @@ class Summary:
         return f"none of {counted(tried, 'test')} of the model as a whole could be judged: {told}"
 
     def announced(self) -> tuple[Record, ...]:
-        """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
-        return tuple(record for record in self.findings if record.status in ("confirmed", "pending"))
+        """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined.
+
+        A bug that no default build shows is not among them.
+        """
+        return tuple(record for record in self.findings if record.status in ANNOUNCED)
 
     def as_json(self) -> dict[str, Any]:
         """Return the summary as a JSON object; each finding has id, signature, kind, culprits, nodes, reproduced."""
@@ -190,7 +193,7 @@ def cluster_lines(summary: Summary) -> list[Text]:
     """Return a line for each cluster of findings, and the number of causes that remain."""
     if not summary.clusters:
         return []
-    triaged = [record for record in summary.findings if record.status in ("confirmed", "known")]
+    triaged = [record for record in summary.findings if record.status in REPEATED]
     causes = len(triaged) - sum(len(cluster.identifiers) - 1 for cluster in summary.clusters)
     found = f"{counted(len(triaged), 'finding')}, probably {counted(causes, 'cause')}"
     lines = [f"{found}. Each of these lines seems to be one cause:"]
@@ -204,6 +207,7 @@ def cluster_lines(summary: Summary) -> list[Text]:
 LEGEND: Mapping[str, str] = {
     "confirmed": "repeated in fresh processes, reduced, and its passes found",
     "pending": "seen, not examined yet; `miscompile reduce OUT ID` does that",
+    "non-default": "confirmed, but no build with the compiler's defaults shows it; not announced",
     "unconfirmed": "did not repeat; kept, but not counted",
     "known": "a bug that known.toml or the ledger lists",
     "fixed": "of an older release; the ledger has it as fixed in the one under test",

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations
 
 from miscompile.base.errors import MiscompileError, StoreError
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.store import Store
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
@@ -32,7 +32,7 @@ _BROKEN = re.compile(r" with broken (\w+)$")
 
 @dataclass(frozen=True, slots=True)
 class CauseCluster:
-    """Findings that seem to have one cause, the one with the smallest program first; `reason` says why."""
+    """Findings that seem to have one cause, the smallest program that shows it by default first; `reason` says why."""
 
     identifiers: tuple[str, ...]
     reason: str
@@ -40,7 +40,7 @@ class CauseCluster:
 
 def clusters(findings: Sequence[Stored]) -> list[CauseCluster]:
     """Return the clusters of two findings and more among triaged ones of one or more targets."""
-    triaged = [_Triaged(stored) for stored in findings if stored.status in ("confirmed", "known")]
+    triaged = [_Triaged(stored) for stored in findings if stored.status in REPEATED]
     joined = _Joined([one.name for one in triaged])
     by_key: dict[Hashable, list[str]] = defaultdict(list)
     for one in triaged:
@@ -52,7 +52,7 @@ def clusters(findings: Sequence[Stored]) -> list[CauseCluster]:
     for first, second in combinations([one for one in triaged if one.culprits], 2):
         if not joined.together(first.name, second.name) and (_follows(first, second) or _follows(second, first)):
             joined.join(first.name, second.name, "the passes and the pattern are the same")
-    sizes = {one.name: (one.size, one.name) for one in triaged}
+    sizes = {one.name: (one.stored.status == "non-default", one.size, one.name) for one in triaged}
     return [CauseCluster(tuple(sorted(names, key=sizes.__getitem__)), reason) for names, reason in joined.groups()]
 
 
@@ -60,7 +60,7 @@ def clusters_of(store: Store) -> list[CauseCluster]:
     """Return the clusters among the findings of a store; damaged findings are left out."""
     found = []
     for record in store.findings():
-        if record.status in ("confirmed", "known"):
+        if record.status in REPEATED:
             with suppress(StoreError):
                 found.append(store.load(record.identifier))
     return clusters(found)

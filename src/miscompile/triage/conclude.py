@@ -30,6 +30,7 @@ from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import FindingStatus, Stored
+from miscompile.findings.switches import switches_of
 from miscompile.instances.code import encoded
 from miscompile.ops.analysis import reprogram
 from miscompile.oracles import library
@@ -488,6 +489,8 @@ class _Triage:
         bug = self._listed(signature, evidence.message, case)
         told = {**facts, **({"known": {"link": bug.link, "note": bug.note}} if bug is not None else {})}
         status: FindingStatus = "unconfirmed" if not sound else "known" if bug else "confirmed"
+        if status == "confirmed" and switches_of(told):
+            status, signature = "non-default", signature.switched()
         held = Property(self.stored.finding.property.oracle, self.target, signature)
         finding = Finding(self.stored.finding.identifier, held, case, evidence.message, told)
         return Stored(finding, status, original, self.stored.versions, script)

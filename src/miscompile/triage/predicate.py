@@ -96,6 +96,7 @@ class BugPredicate:
 
     `passes` are the names of all passes without which the bug does not show. `transform` is the name of the transform
     of the faulty build. `nodes` are in topological order; `values` maps the names of the pattern's values.
+    `by_default` is false for a bug that shows only in builds with some passes off.
     """
 
     target: str
@@ -106,6 +107,7 @@ class BugPredicate:
     transform: str
     nodes: tuple[NodePattern, ...]
     values: Mapping[str, ValuePattern]
+    by_default: bool = True
 
     @property
     def symptom(self) -> Symptom:
@@ -125,12 +127,14 @@ class BugPredicate:
             "passes": list(self.passes),
             "nodes": [node.as_json() for node in self.nodes],
             "values": {name: value.as_json() for name, value in self.values.items()},
+            **({} if self.by_default else {"by_default": False}),
         }
 
     def possible(self, build: Build) -> bool:
-        """Tell whether `build` has what the bug needs: no pass of it is off, and its transform is the same."""
+        """Tell whether `build` has what the bug needs: its passes are on, others off if need be."""
         transform = build.transform.name if build.transform else ""
-        return transform == self.transform and build.disabled.isdisjoint(self.passes)
+        switched = self.by_default or bool(build.disabled)
+        return switched and transform == self.transform and build.disabled.isdisjoint(self.passes)
 
     def explains(self, evidence: Evidence, outcome: Outcome | None) -> bool:
         """Tell whether a violation has the symptom of this bug, in a build that can have it.
@@ -213,7 +217,7 @@ def predicate_from(data: Mapping[str, Any]) -> BugPredicate:
         values = {name: _value_pattern(one) for name, one in data.get("values", {}).items()}
         return BugPredicate(
             data["target"], data["kind"], data.get("stage", ""), data.get("message", ""),
-            tuple(data.get("passes", ())), data.get("transform", ""), nodes, values,
+            tuple(data.get("passes", ())), data.get("transform", ""), nodes, values, bool(data.get("by_default", True)),
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"a bug predicate is damaged: {error!r}") from None
@@ -422,7 +426,8 @@ def told_apart(fresh: Stored, known: Stored) -> Signature | None:
     listed = [bool(stored.finding.facts.get("known")) for stored in (fresh, known)]
     if not one or not other or (listed[0] == listed[1] and (one <= other or other <= one)):
         return None
-    return replace(signature, text=">".join(sorted(one)))
+    told = replace(signature, text=">".join(sorted(one)))
+    return told.switched() if signature.is_switched else told
 
 
 _PLUMBING = frozenset({"Identity", "Cast", "CastLike", "Constant"})

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from miscompile.base.wording import counted
 from miscompile.findings.folder import Stored
+from miscompile.findings.switches import switches_of
 from miscompile.targets.about import CpuCap
 from miscompile.triage.confirm import ScriptResult, run_script
 
@@ -56,10 +56,9 @@ def readiness(
     """
     facts, held = stored.finding.facts, stored.finding.property
     checks: dict[str, str | None] = {}
-    checks["confirmed"] = None if stored.status == "confirmed" else f"it is {stored.status}"
+    checks["confirmed"] = None if stored.status in ("confirmed", "non-default") else f"it is {stored.status}"
     checks["not filed"] = f"the ledger has {filed}" if filed else None
-    off = (facts.get("faulty") or {}).get("disabled", ())
-    needs = [*facts.get("needs", ()), *([f"{counted(len(off), 'pass')} switched off"] if off else [])]
+    needs = switches_of(facts)
     checks["defaults"] = f"it needs {', '.join(needs)}" if needs else None
     checks["fresh processes"] = _shows([run(NO_CAP) for _ in range(TIMES)], held.signature.kind)
     for name, cap in caps.items():

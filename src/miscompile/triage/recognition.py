@@ -10,7 +10,7 @@ from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
 from miscompile.findings.encode import signature_from
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.graph.read import read
 from miscompile.triage.outline import outlined
 from miscompile.triage.predicate import BugPredicate, Described, described, predicate_from
@@ -52,7 +52,7 @@ def signed_predicates_of(stored: Stored) -> tuple[SignedPredicate, ...]:
 
     Raises StoreError for a damaged predicate.
     """
-    if stored.status not in ("confirmed", "known"):
+    if stored.status not in REPEATED:
         return ()
     facts, signature = stored.finding.facts, stored.finding.property.signature
     found = [facts["predicate"]] if isinstance(facts.get("predicate"), Mapping) else []

@@ -115,6 +115,7 @@ def predicate_of(
         transform.name if transform else "",
         tuple(_node(node, needless) for node in draft.graph.nodes),
         {leaf.name: found for leaf in leaves(draft) if (found := _value(leaf, needless)) != ValuePattern()},
+        not evidence.faulty.build.disabled,
     )
 
 

@@ -10,12 +10,10 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.store import Record, Store
 from miscompile.triage.predicate import told_apart, underlies
 from miscompile.triage.recognition import recognised, signed_predicates_of
-
-_TRIAGED = ("confirmed", "known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class TriagedFindings:
                 owner = store.with_signature(apart)
             if owner is None or owner.finding.identifier == told.finding.identifier:
                 owner = _cause(store, told)
-        if owner is None or owner.status not in _TRIAGED:
+        if owner is None or owner.status not in REPEATED:
             return None
         return owner.finding.property.signature
 
@@ -69,6 +67,6 @@ def _cause(store: Store, told: Stored) -> Stored | None:
 def _triaged(store: Store, wanted: Callable[[Record], bool]) -> Iterator[Stored]:
     """Yield the triaged findings with a wanted row; a damaged one is left out, because it is named elsewhere."""
     for record in store.findings():
-        if record.status in _TRIAGED and wanted(record):
+        if record.status in REPEATED and wanted(record):
             with suppress(StoreError):
                 yield store.load(record.identifier)

@@ -106,7 +106,9 @@ def test_json_is_the_summary_and_nothing_else(tmp_path: Path, monkeypatch: pytes
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize(("status", "code"), [("confirmed", 1), ("pending", 1), ("known", 0), ("unconfirmed", 0)])
+@pytest.mark.parametrize(
+    ("status", "code"), [("confirmed", 1), ("pending", 1), ("known", 0), ("unconfirmed", 0), ("non-default", 0)]
+)
 def test_only_new_findings_count(
     status: FindingStatus, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

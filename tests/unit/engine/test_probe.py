@@ -115,6 +115,34 @@ def test_an_inquiry_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) ->
     assert whole == probe("toy", (21,), Answering({}))
 
 
+class SlowAfterTheFirst:
+    """A runner whose clock goes on by 0.1 s for each of the first ten programs, and by 5 s for each further one."""
+
+    def __init__(self) -> None:
+        self.now, self.asked = 0.0, 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        for _ in runs:
+            self.asked += 1
+            self.now += 0.1 if self.asked <= 10 else 5.0
+        return [Values(())] * len(runs)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 120.0, 400.0])
+def test_a_probe_of_a_slow_compiler_ends_soon_after_its_time(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = SlowAfterTheFirst()
+    monkeypatch.setattr(probing, "time", runner)
+    monkeypatch.setattr(probing, "questions", questions)
+    inquiry = probing.Inquiry((21,))
+    inquiry.go_on("toy", runner, None, seconds)
+    assert not inquiry.done
+    assert runner.asked > 10
+    assert seconds <= runner.now < seconds + 6.0
+
+
 def test_the_watcher_sees_the_end() -> None:
     seen: list[tuple[int, int]] = []
     probe("toy", (17, 21), Answering({}), lambda done, total: seen.append((done, total)))

@@ -71,7 +71,7 @@ def a_store(out: Path, name: str = "", ending: str = "done") -> Path:
         rows = [("programs", "toy", "", "", 9), ("fired", "toy", f"Fuse{name}", "", 5), ("fired", "toy", "Fold", "", 2)]
         rows += [("together", "toy", "Fold", f"Fuse{name}", 2), ("tried", "toy", f"Never{name}", "", 3)]
         store.add_pass_activity(rows)
-        for number, status in enumerate(("confirmed", "pending", "unconfirmed", "known", "fixed"), 1):
+        for number, status in enumerate(("confirmed", "pending", "unconfirmed", "known", "fixed", "non-default"), 1):
             store.add_pending(a_stored(f"wrong-{number:010}", status, name, test=number * 100))  # type: ignore[arg-type]
     with Ledger.open(out / LEDGER) as ledger:
         signature = Signature("toy", "wrong", "", (f"Fuse{name}",), "")

@@ -107,7 +107,7 @@ def pages(site: Path) -> dict[Path, Page]:
 def test_a_site_has_an_overview_the_passes_the_tables_and_a_page_for_each_finding(hostile: Path) -> None:
     names = {str(path.relative_to(hostile)) for path in pages(hostile)}
     assert {"index.html", "passes.html", "support.html", "plain/wrong-0000000001.html"} < names
-    assert len(names) == 3 + 2 * 5
+    assert len(names) == 3 + 2 * 6
 
 
 def test_no_name_becomes_markup_or_script(hostile: Path) -> None:
@@ -186,7 +186,7 @@ def test_the_overview_counts_by_target_technique_check_and_pass(tmp_path: Path) 
     page = Page((tmp_path / "site" / "index.html").read_text("utf-8"))
     assert {"#target=toy", "#arm=motifs%2Flevels", "#check=levels", "#pass=Fuse", "#kind=wrong"} <= set(page.links)
     curves = [one["class"] for tag, one in page.tags if tag == "path" and "curve" in one.get("class", "")]
-    assert curves == ["curve g-new", "curve g-known", "curve g-fixed", "curve g-unconfirmed"]
+    assert curves == ["curve g-new", "curve g-known", "curve g-fixed", "curve g-non-default", "curve g-unconfirmed"]
     for text in ("1,200", "reported", "compiler", "83 %"):
         assert text in page.text
 

@@ -164,6 +164,13 @@ def test_a_violation_may_be_the_bug_if_symptom_and_build_agree() -> None:
     assert not raised.explains(evidence(Build("full"), "exception"), Raised("run", "Fail", "no kernel 7"))
 
 
+def test_a_bug_that_no_default_build_shows_explains_no_violation_of_one() -> None:
+    switched = replace(DIV_MUL, by_default=False)
+    assert predicate_from(switched.as_json()) == switched
+    assert not switched.explains(evidence(Build("full")), None)
+    assert switched.explains(evidence(Build("full", frozenset({"Other"}))), None)
+
+
 def test_a_predicate_is_widened_to_the_program_that_showed_the_bug() -> None:
     narrow = replace(
         DIV_MUL, values={"one": ValuePattern("float16", 0, constant=True, elements=(1.0,)), "y": ValuePattern(rank=2)}
@@ -196,6 +203,11 @@ def test_two_bugs_of_the_same_passes_are_told_apart_by_their_operators() -> None
     sums = replace(DIV_MUL, nodes=(NodePattern("ReduceSum", ("x",), ("a",)),))
     means = replace(DIV_MUL, nodes=(NodePattern("ReduceMean", ("x",), ("a",)), NodePattern("Cast", ("a",), ("b",))))
     assert told_apart(finding(sums), finding(means)) is None
+    held = replace(finding(other).finding.property, signature=finding(other).finding.property.signature.switched())
+    switched = replace(finding(other), finding=replace(finding(other).finding, property=held))
+    apart = told_apart(switched, finding(DIV_MUL))
+    assert apart is not None
+    assert apart.is_switched
 
 
 def test_a_bug_that_nobody_has_reported_is_told_apart_from_a_known_one_of_the_same_passes() -> None:

@@ -57,8 +57,8 @@ def test_a_finding_that_passes_every_check_is_ready() -> None:
     [
         (replace(stored(), status="known"), answering("shows"), "", "it is known"),
         (stored(), answering("shows"), "https://example.org/1", "https://example.org/1"),
-        (stored(needs=["option a"]), answering("shows"), "", "needs option a"),
-        (stored(faulty={"disabled": ["A", "B"]}), answering("shows"), "", "2 passes switched off"),
+        (replace(stored(needs=["option a"]), status="non-default"), answering("shows"), "", "needs option a"),
+        (stored(faulty={"disabled": ["A", "B"]}), answering("shows"), "", "2 optional passes switched off"),
         (stored(), answering("absent"), "", "in 2 of 2 processes"),
         (stored(), answering("broken"), "", "says nothing"),
         (stored(), answering("shows", "absent"), "", "in 1 of 1 processes"),

@@ -32,7 +32,7 @@ from miscompile.engine.known_bugs import (
 )
 from miscompile.engine.plan import Plan
 from miscompile.findings import folder
-from miscompile.findings.folder import Stored
+from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Store
 from miscompile.triage.recognition import SignedPredicate, signed_predicates_of
@@ -220,7 +220,7 @@ class _Head:
         """
         known: dict[str, Parcel] = {}
         for record in self.store.findings():
-            if record.identifier in pending or record.status in ("confirmed", "known"):
+            if record.identifier in pending or record.status in REPEATED:
                 stored = self._load(record.identifier)
                 if stored is not None and not self._is_of(stored, shard):
                     known[record.identifier] = (pack if record.identifier in pending else pack_known)(stored)
@@ -273,7 +273,7 @@ class _Head:
         if identifier in self.taken:  # a shard that is done again finds it again
             return
         self.taken.add(identifier)
-        if stored.status not in ("confirmed", "known"):
+        if stored.status not in REPEATED:
             self.store.update(stored)
             return
         stored = without_entry(stored)  # a shard has entered it in a ledger of its own

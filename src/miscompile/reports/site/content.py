@@ -18,14 +18,15 @@ from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.producers.slices.table import SupportTable, load_table
 from miscompile.reports.summary import Summary, summarise
 
-FindingGroup = Literal["new", "regressed", "known", "fixed", "unconfirmed"]
+FindingGroup = Literal["new", "regressed", "known", "fixed", "non-default", "unconfirmed"]
 """What a finding is to its readers: announced, announced because it came back, known already, fixed in the release
-under test, or not repeated."""
+under test, shown by no default build, or not repeated."""
 
 GROUPS: tuple[FindingGroup, ...] = get_args(FindingGroup)
 
 _GROUP_OF: dict[FindingStatus, FindingGroup] = {
-    "pending": "new", "confirmed": "new", "unconfirmed": "unconfirmed", "known": "known", "fixed": "fixed",
+    "pending": "new", "confirmed": "new", "non-default": "non-default", "unconfirmed": "unconfirmed", "known": "known",
+    "fixed": "fixed",
 }  # fmt: skip
 
 SUPPORT = "support"
