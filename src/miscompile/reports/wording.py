@@ -21,12 +21,20 @@ _LONGEST = 110
 _NOISE = re.compile(
     r"^\w+ at \w+: |^refused at \w+ by this build only: |\[ONNXRuntimeError\] : \d+ : \w+ : |\[/?\w*Error\] "
     r"|^Non-zero status code returned while |Name:'[^']*' Status Message: |^Exception from \S+:\d+: ?"
-    r"|^Check '[^']*' failed at "
+    r"|^Check '[^']*' failed at |^Exception during initialization: |^Load model from \S+ failed: ?"
+    r"|^This is an invalid model\. |^\w+\.cpp:\d+: FrontEnd API failed with "
+    r"|(?<=node\. )Non-zero status code returned while "
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 
 _OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+ by this build only: )")
 """What the judgement of a run puts in front of an error message."""
+
+_PLACE = re.compile(
+    r"[\w./+-]+\.(?:cc|cpp|h|hpp):\d+ (?:(?:[\w:<>*&~ ]*[: ])?[\w<>~]+\([^()]*\)(?: const)?(?: \[with [^\]]*\])?|\w+) "
+    r"(?:.{1,200}? was false\. (?=\S))?"
+)
+"""A C++ source line with its function, as an assertion prints them, and the condition if a sentence follows it."""
 
 _PATH = re.compile(r"(?:[\w.+-]*/)+")
 
@@ -171,7 +179,7 @@ def _telling(message: str) -> str:
     line = " ".join(message.split())
     previous = ""
     while line != previous:
-        previous, line = line, _NOISE.sub("", line)
+        previous, line = line, _PLACE.sub("", _NOISE.sub("", line))
     line = _PATH.sub("", line)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()}..."
 
