@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
 from onnxruntime.capi import _pybind_state as native
 
-from miscompile.targets.ort_values import run_arrays, saturates
+from miscompile.targets.guards import Guard, guarded, require_intact, target_of, watched
+from miscompile.targets.ort_values import WIDTHS, run_arrays, saturates
 
 LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -96,6 +98,68 @@ def run_bound(
     for _ in range(2):
         session.run_with_iobinding(binding, None)
     # An output that is an input of the model is not written to its place, but is among the binding's outputs.
+    return [np.array(value.numpy()) for value in binding.get_outputs()]
+
+
+def start_guarded(
+    model: bytes, options: ort.SessionOptions, level: str, disabled: Collection[str], place: str, fill: int
+) -> tuple[native.InferenceSession, list[tuple[Guard, ort.OrtValue]]]:
+    """Return a session whose initializers lie between guard pages, and their memory, which must outlive it."""
+    guards = [guarded(name, "initializer", array, place) for name, array in kept(model, level, disabled).items()]
+    held = [(guard, ort.OrtValue.ortvalue_from_numpy(guard.array)) for guard in guards]
+    for guard, value in held:
+        options.add_initializer(guard.name, value)  # the options keep a pointer to the value
+    with watched(guards, fill):
+        return start(model, options, disabled), held
+
+
+def kept(model: bytes, level: str, disabled: Collection[str]) -> dict[str, NDArray[np.generic]]:
+    """Return the initializers that the optimised model has as well, unchanged.
+
+    A session takes memory for an initializer by its name, so the name must not stand for other contents by then.
+    """
+    before = initializers(model)
+    after = initializers(optimised(model, level, disabled)) if before else {}
+    shared = {name: array for name, array in before.items() if name in after and array.shape == after[name].shape}
+    return {name: array for name, array in shared.items() if equal([array], [after[name]])}
+
+
+def initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
+    """Return the initializers of a model that are no inputs, of element types that numpy has; no strings."""
+    graph = onnx.load_model_from_string(model).graph
+    taken = {value.name for value in graph.input}
+    return {
+        one.name: onnx.numpy_helper.to_array(one)
+        for one in graph.initializer
+        if one.name not in taken and one.data_type not in WIDTHS and one.data_type != onnx.TensorProto.STRING
+    }
+
+
+def run_guarded(
+    session: native.InferenceSession,
+    outputs: Sequence[str],
+    feed: Mapping[str, NDArray[np.generic]],
+    held: Sequence[tuple[Guard, ort.OrtValue]],
+    place: str,
+    fill: int,
+) -> list[NDArray[np.generic] | None]:
+    """Run on one feed with inputs and outputs between guard pages; `held` is the memory of the initializers.
+
+    Raises OverrunError when the run has changed memory around an output.
+    """
+    shown = run_arrays(session, outputs, feed)  # for the sizes of the outputs
+    if any(value is None or np.asarray(value).dtype == object for value in (*shown, *feed.values())):
+        return shown
+    binding = native.SessionIOBinding(session)
+    inputs = [guarded(name, "input", array, place) for name, array in feed.items()]
+    targets = [target_of(name, np.asarray(value), place, fill) for name, value in zip(outputs, shown, strict=True)]
+    for guard in inputs:
+        binding.bind_ortvalue_input(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
+    for guard in targets:
+        binding.bind_ortvalue_output(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
+    with watched([*inputs, *targets, *(guard for guard, _ in held)], fill):
+        session.run_with_iobinding(binding, None)
+    require_intact(targets)
     return [np.array(value.numpy()) for value in binding.get_outputs()]
 
 

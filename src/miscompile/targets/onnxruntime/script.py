@@ -4,16 +4,17 @@ from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
-_OWN = ("miscompile.targets.ort_values", "miscompile.targets.onnxruntime.runner")
+_OWN = ("miscompile.targets.guards", "miscompile.targets.ort_values", "miscompile.targets.onnxruntime.runner")
 """The modules of which every script contains functions."""
 
 _RUN = (
     PLACEMENT
     + PRESENTED
     + '''\
+{% set guards = presented == "guarded" and not exotic and not placed %}
 {% set used = presented if presented in ("bound", "concurrent") and not exotic else "" %}
 {% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
-{% set nothing = "None" if (presented or used) and not alike else nothing %}
+{% set nothing = "None" if (presented or used or guards) and not alike else nothing %}
 {% set without = "off or ()" if nothing == "None" else "off" %}
 {% set begin = "start_on(device, " if placed else "start(" %}
 def run(level, off={{ nothing }}):
@@ -25,6 +26,21 @@ def run(level, off={{ nothing }}):
 {% if used == "bound" %}
     options.enable_cpu_mem_arena = options.enable_mem_pattern = {{ sees }}
 {% endif %}
+{% if guards %}
+    names = [output.name for output in model.graph.output]
+{% set before = dict(reference.transform.options) if reference is not none and reference.transform else {} %}
+{% if before %}
+    fill = {{ given.fill | default(63) }} if {{ sees }} else {{ before.fill | default(63) }}  # of fresh memory
+{% elif not alike and reference is not none %}
+    if not {{ sees }}:
+        session = start(payload, options, {{ without }})
+        return [run_arrays(session, names, feed) for feed in feeds]
+{% endif %}
+{% set fill = "fill" if before else given.fill | default(63) %}
+{% set ways = '"%s", %s' % (given.place | default("end"), fill) %}
+    session, held = start_guarded(payload, options, level, {{ without }}, {{ ways }})
+    return [run_guarded(session, names, feed, held, {{ ways }}) for feed in feeds]
+{%- else %}
 {% if presented %}
     if {{ sees }}:
         with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +80,7 @@ def seen(kind, words):
 {%- else %}
     return [run_arrays(session, names, feed) for feed in feeds]
 {%- endif %}
+{%- endif %}
 '''
 )
 
@@ -71,7 +88,7 @@ _PLAIN = (
     PLACEMENT
     + PRESENTED
     + '''\
-{% set own = presented in ("external", "reload", "bound", "concurrent") %}
+{% set own = presented in ("external", "reload", "bound", "concurrent", "guarded") %}
 {% if not exotic and not placed and not own and faulty.threads == 1 %}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
