@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,8 @@ def start_guarded(
     model: bytes, options: ort.SessionOptions, level: str, disabled: Collection[str], place: str, fill: int
 ) -> tuple[native.InferenceSession, list[tuple[Guard, ort.OrtValue]]]:
     """Return a session whose initializers lie between guard pages, and their memory, which must outlive it."""
-    guards = [guarded(name, "initializer", array, place) for name, array in kept(model, level, disabled).items()]
+    arrays = kept(model, level, frozenset(disabled))
+    guards = [guarded(name, "initializer", array, place) for name, array in arrays.items()]
     held = [(guard, ort.OrtValue.ortvalue_from_numpy(guard.array)) for guard in guards]
     for guard, value in held:
         options.add_initializer(guard.name, value)  # the options keep a pointer to the value
@@ -113,10 +115,12 @@ def start_guarded(
         return start(model, options, disabled), held
 
 
-def kept(model: bytes, level: str, disabled: Collection[str]) -> dict[str, NDArray[np.generic]]:
+@lru_cache(1)
+def kept(model: bytes, level: str, disabled: frozenset[str]) -> dict[str, NDArray[np.generic]]:
     """Return the initializers that the optimised model has as well, unchanged.
 
-    A session takes memory for an initializer by its name, so the name must not stand for other contents by then.
+    A session takes memory for an initializer by its name, so the name must not stand for other contents by then. The
+    last result is kept, because a program runs with guards several times.
     """
     before = initializers(model)
     after = initializers(optimised(model, level, disabled)) if before else {}
@@ -174,7 +178,7 @@ def equal(some: Sequence[NDArray[np.generic] | None], others: Sequence[NDArray[n
 def optimised(model: bytes, level: str, disabled: Collection[str]) -> bytes:
     """Return the model after the graph optimisations of `level`, without the passes `disabled`."""
     options = session_options(level)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         options.optimized_model_filepath = path = os.path.join(folder, "model.onnx")
         start(model, options, disabled)
         return Path(path).read_bytes()
