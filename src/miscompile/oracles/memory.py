@@ -18,7 +18,7 @@ from miscompile.base.dtypes import is_float
 from miscompile.base.errors import ModelError
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case
-from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut, Values, status_of
+from miscompile.core.outcome import Crashed, Outcome, Raised, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, FindingKind, Holds, Inconclusive, Verdict, Violated
@@ -101,8 +101,8 @@ class MemorySafety:
         return self._compared(runs, outcomes)
 
     def with_faulty(self, build: Build) -> "MemorySafety":
-        """Return the same property of another build, which gets the same transform."""
-        return replace(self, faulty=replace(build, transform=build.transform or self.faulty.transform))
+        """Return the same property of another build, whose transform says where the arrays lie."""
+        return replace(self, faulty=build)
 
     def _violated(self, usual: Run, run: Run, outcome: Outcome, found: Access) -> Verdict:
         if self.only not in ("", found.kind):
@@ -154,7 +154,7 @@ def access_of(outcome: Outcome) -> Access | None:
 
 
 def _said(outcome: Outcome) -> str:
-    return outcome.message if isinstance(outcome, Raised) else "" if isinstance(outcome, TimedOut) else str(outcome)
+    return outcome.message if isinstance(outcome, Raised) else ""
 
 
 def _fill(run: Run) -> int:
