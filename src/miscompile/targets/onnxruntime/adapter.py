@@ -60,7 +60,7 @@ class OnnxRuntime:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)
                     session = runner.start_on(build.device, path, options, disabled)
-            case Guarded(place=place, fill=fill) if build.device == "cpu" and _all_plain(program):
+            case Guarded(place=place, fill=fill) if build.device == "cpu":
                 session, held = runner.start_guarded(program.payload, options, build.level, disabled, place, fill)
                 return OnnxSession(session, program, own, held)
             case _:
@@ -138,8 +138,14 @@ class OnnxSession:
             return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
         kinds = {name: DTYPES[value.dtype].code for name, value in zip(self._inputs, feed, strict=True)}
         types = {name: kind for name, kind in kinds.items() if kind in ort_values.WIDTHS}
-        found = ort_values.run_words(self._session, self._outputs, feeds, types)
+        found = self._run_words(feeds, types)
         return tuple([None if one is None else Tensor(BY_CODE[one[0]].name, one[1]) for one in found])
+
+    def _run_words(self, feeds: dict[str, Array], types: dict[str, int]) -> "list[tuple[int, Array] | None]":
+        """Run on a feed with element types that numpy lacks, whose memory is not guarded."""
+        if isinstance(self._use, Guarded):
+            return runner.run_filled(self._session, self._outputs, feeds, types, self._held, self._use.fill)
+        return ort_values.run_words(self._session, self._outputs, feeds, types)
 
     def _run(self, feeds: dict[str, Array]) -> "list[Array | None]":
         """Run on one feed in the way that the transform asks for."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import _pybind_state as native
 
 from miscompile.targets.guards import Guard, guarded, require_intact, target_of, watched
-from miscompile.targets.ort_values import WIDTHS, run_arrays, saturates
+from miscompile.targets.ort_values import WIDTHS, run_arrays, run_words, saturates
 
 LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -165,6 +165,19 @@ def run_guarded(
         session.run_with_iobinding(binding, None)
     require_intact(targets)
     return [np.array(value.numpy()) for value in binding.get_outputs()]
+
+
+def run_filled(
+    session: native.InferenceSession,
+    outputs: Sequence[str],
+    feed: Mapping[str, NDArray[np.generic]],
+    types: Mapping[str, int],
+    held: Sequence[tuple[Guard, ort.OrtValue]],
+    fill: int,
+) -> list[tuple[int, NDArray[np.generic]] | None]:
+    """Run as `run_words` does; only initializers are guarded, and fresh memory holds the byte `fill`."""
+    with watched([guard for guard, _ in held], fill):
+        return run_words(session, outputs, feed, types)
 
 
 def equal(some: Sequence[NDArray[np.generic] | None], others: Sequence[NDArray[np.generic] | None]) -> bool:

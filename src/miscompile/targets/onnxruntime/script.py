@@ -11,7 +11,8 @@ _RUN = (
     PLACEMENT
     + PRESENTED
     + '''\
-{% set guards = presented == "guarded" and not exotic and not placed %}
+{% set guards = presented == "guarded" and not placed %}
+{% set given_types = "types" if types else "{}" %}
 {% set used = presented if presented in ("bound", "concurrent") and not exotic else "" %}
 {% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
 {% set nothing = "None" if (presented or used or guards) and not alike else nothing %}
@@ -29,17 +30,34 @@ def run(level, off={{ nothing }}):
 {% if guards %}
     names = [output.name for output in model.graph.output]
 {% set before = dict(reference.transform.options) if reference is not none and reference.transform else {} %}
-{% if before %}
+{% set always = before or alike or reference is none %}
+{% if before and not alike %}
     fill = {{ given.fill | default(63) }} if {{ sees }} else {{ before.fill | default(63) }}  # of fresh memory
-{% elif not alike and reference is not none %}
+{% endif %}
+{% set fill = "fill" if before and not alike else given.fill | default(63) %}
+{% set ways = '"%s", %s' % (given.place | default("end"), fill) %}
+{% if not always %}
     if not {{ sees }}:
         session = start(payload, options, {{ without }})
+{% if exotic %}
+        results = [run_words(session, names, feed, {{ given_types }}) for feed in feeds]
+        return [[None if value is None else seen(*value) for value in result] for result in results]
+{% else %}
         return [run_arrays(session, names, feed) for feed in feeds]
 {% endif %}
-{% set fill = "fill" if before else given.fill | default(63) %}
-{% set ways = '"%s", %s' % (given.place | default("end"), fill) %}
+{% endif %}
     session, held = start_guarded(payload, options, level, {{ without }}, {{ ways }})
+{% if exotic %}
+    results = [run_filled(session, names, feed, {{ given_types }}, held, {{ fill }}) for feed in feeds]
+    return [[None if value is None else seen(*value) for value in result] for result in results]
+
+
+def seen(kind, words):
+    """Return an output as numbers; 16-bit brain floats are widened, other foreign types stay bits."""
+    return (words.astype(np.uint32) << 16).view(np.float32) if kind == TensorProto.BFLOAT16 else words
+{%- else %}
     return [run_guarded(session, names, feed, held, {{ ways }}) for feed in feeds]
+{%- endif %}
 {%- else %}
 {% if presented %}
     if {{ sees }}:
