@@ -79,8 +79,8 @@ class MemorySafety:
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the run without guards, and the two with guards."""
         first, second = self.fills if any(self.fills) else rng.choice(FILLS)
-        place = rng.choice(PLACES)
-        way = self.faulty.transform or Spec(GUARDED).with_options(place=place)
+        drawn = Spec(GUARDED).with_options(place=rng.choice(PLACES), taps=rng.choice(("yes", "no")))
+        way = self.faulty.transform or drawn
         builds = [replace(self.faulty, transform=way.with_options(fill=str(fill))) for fill in (first, second)]
         return tuple(Run(case, self.target, build) for build in (replace(self.faulty, transform=None), *builds))
 

@@ -65,12 +65,15 @@ HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 class Guarded:
     """The program runs with inputs, outputs and, where the compiler takes them, initializers between guard pages.
 
-    `place` is one of `PLACES`. Fresh memory and unwritten outputs hold the byte `fill`. `seed` has no effect.
+    `place` is one of `PLACES`. Fresh memory and unwritten outputs hold the byte `fill`. With `taps`, the values inside
+    of the program are outputs as well, where the compiler can be asked for them, so that their memory is guarded too.
+    `seed` has no effect.
     """
 
     seed: int = 0
     place: Literal["end", "begin", "aligned"] = "end"
     fill: int = 63
+    taps: bool = False
 
 
 class SignalAction(ctypes.Structure):

@@ -189,8 +189,10 @@ def signature_of(
     target = parse_target(evidence.faulty.target).release
     guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
-    if (evidence.kind == "death" or evidence.rule == memory.RULE) and not guilty and model is not None:
-        text = f"{text} of {_chain(model)}".strip()  # a signal alone does not identify the kernel
+    if evidence.rule == memory.RULE:
+        text = "" if guilty else " of ".join(filter(None, (symptom.text, _chain(model) if model else "")))
+    elif evidence.kind == "death" and not guilty and model is not None:
+        text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
     setting = "" if evidence.rule == memory.RULE else setting_of(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"

@@ -60,8 +60,9 @@ class OnnxRuntime:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)
                     session = runner.start_on(build.device, path, options, disabled)
-            case Guarded(place=place, fill=fill) if build.device == "cpu":
-                session, held = runner.start_guarded(program.payload, options, build.level, disabled, place, fill)
+            case Guarded(place=place, fill=fill, taps=taps) if build.device == "cpu":
+                payload = runner.tapped(program.payload) if taps else program.payload
+                session, held = runner.start_guarded(payload, options, build.level, disabled, place, fill)
                 return OnnxSession(session, program, own, held)
             case _:
                 session = runner.start_on(build.device, program.payload, options, disabled)

@@ -147,16 +147,17 @@ def run_guarded(
     place: str,
     fill: int,
 ) -> list[NDArray[np.generic] | None]:
-    """Run on one feed with inputs and outputs between guard pages; `held` is the memory of the initializers.
+    """Run on one feed with inputs and all outputs of the session between guard pages; return `outputs`.
 
-    Raises OverrunError when the run has changed memory around an output.
+    `held` is the memory of the initializers. Raises OverrunError when the run has changed memory around an output.
     """
-    shown = run_arrays(session, outputs, feed)  # for the sizes of the outputs
+    names = [*outputs, *(one.name for one in session.outputs_meta if one.name not in outputs)]
+    shown = run_arrays(session, names, feed)  # for the sizes of the outputs
     if any(value is None or np.asarray(value).dtype == object for value in (*shown, *feed.values())):
-        return shown
+        return shown[: len(outputs)]
     binding = native.SessionIOBinding(session)
     inputs = [guarded(name, "input", array, place) for name, array in feed.items()]
-    targets = [target_of(name, np.asarray(value), place, fill) for name, value in zip(outputs, shown, strict=True)]
+    targets = [target_of(name, np.asarray(value), place, fill) for name, value in zip(names, shown, strict=True)]
     for guard in inputs:
         binding.bind_ortvalue_input(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
     for guard in targets:
@@ -164,7 +165,23 @@ def run_guarded(
     with watched([*inputs, *targets, *(guard for guard, _ in held)], fill):
         session.run_with_iobinding(binding, None)
     require_intact(targets)
-    return [np.array(value.numpy()) for value in binding.get_outputs()]
+    return [np.array(value.numpy()) for value in list(binding.get_outputs())[: len(outputs)]]
+
+
+def tapped(model: bytes) -> bytes:
+    """Return a model in which every value of the main graph is an output as well, after its own outputs.
+
+    Strings, and values whose type is not inferred or is no tensor of a type that numpy has, are left out.
+    """
+    whole = onnx.load_model_from_string(model)
+    graph = onnx.shape_inference.infer_shapes(whole).graph
+    known = {value.name: value for value in graph.value_info if value.type.HasField("tensor_type")}
+    made = {name for node in graph.node for name in node.output}
+    for name in sorted(known.keys() & made - {value.name for value in graph.output}):
+        kind = known[name].type.tensor_type.elem_type
+        if kind not in WIDTHS and kind != onnx.TensorProto.STRING:
+            whole.graph.output.append(known[name])
+    return bytes(whole.SerializeToString())
 
 
 def run_filled(

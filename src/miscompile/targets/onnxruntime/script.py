@@ -46,6 +46,9 @@ def run(level, off={{ nothing }}):
         return [run_arrays(session, names, feed) for feed in feeds]
 {% endif %}
 {% endif %}
+{% if given.taps == "yes" %}
+    payload = tapped(payload)
+{% endif %}
     session, held = start_guarded(payload, options, level, {{ without }}, {{ ways }})
 {% if exotic %}
     results = [run_filled(session, names, feed, {{ given_types }}, held, {{ fill }}) for feed in feeds]
