@@ -152,7 +152,9 @@ def run_guarded(
     `held` is the memory of the initializers. Raises OverrunError when the run has changed memory around an output.
     """
     names = [*outputs, *(one.name for one in session.outputs_meta if one.name not in outputs)]
-    shown = run_arrays(session, names, feed)  # for the sizes of the outputs
+    constants = [guard for guard, _ in held]
+    with watched(constants, fill):
+        shown = run_arrays(session, names, feed)  # for the sizes of the outputs
     if any(value is None or np.asarray(value).dtype == object for value in (*shown, *feed.values())):
         return shown[: len(outputs)]
     binding = native.SessionIOBinding(session)
@@ -162,7 +164,7 @@ def run_guarded(
         binding.bind_ortvalue_input(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
     for guard in targets:
         binding.bind_ortvalue_output(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
-    with watched([*inputs, *targets, *(guard for guard, _ in held)], fill):
+    with watched([*inputs, *targets, *constants], fill):
         session.run_with_iobinding(binding, None)
     require_intact(targets)
     return [np.array(value.numpy()) for value in list(binding.get_outputs())[: len(outputs)]]
