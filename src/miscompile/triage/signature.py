@@ -190,7 +190,11 @@ def signature_of(
     guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.rule == memory.RULE:
-        text = "" if guilty else " of ".join(filter(None, (symptom.text, _chain(model) if model else "")))
+        text = (
+            ""
+            if guilty
+            else " of ".join(filter(None, (symptom.text, (_chain(model) or "no operator") if model else "")))
+        )
     elif evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
     setting = "" if evidence.rule == memory.RULE else setting_of(evidence)

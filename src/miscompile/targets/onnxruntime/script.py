@@ -46,7 +46,7 @@ def run(level, off={{ nothing }}):
         return [run_arrays(session, names, feed) for feed in feeds]
 {% endif %}
 {% endif %}
-{% if given.taps == "yes" %}
+{% if given.taps | default("no") == "yes" %}
     payload = tapped(payload)
 {% endif %}
     session, held = start_guarded(payload, options, level, {{ without }}, {{ ways }})
