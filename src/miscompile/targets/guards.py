@@ -2,7 +2,7 @@
 
 A guarded array lies in pages of its own. Before and behind these are pages that nobody may touch, so that an access
 outside of the array ends the process at once, at a known address, where the heap would have given whatever lies
-there. Bytes of the pages that are not part of the array hold `CANARY`, and `Guard.damage` finds those that have
+there. Bytes of the pages that are not part of the array hold `CANARY`, and `GuardedArray.damage` finds those that have
 changed. `watched` reports the faulting access, and gives fresh memory a value of the caller's choice, so that two runs
 with different values differ if a result depends on memory that nobody has written.
 
@@ -102,7 +102,7 @@ class OverrunError(Exception):
     """Bytes around an array have changed; the message is a line as faults print it."""
 
 
-class Guard:
+class GuardedArray:
     """The memory of a copy of the array `like`, which lies at `place` (one of `PLACES`) in pages of its own.
 
     `name` and `role` (`input`, `output`, `initializer`) are for messages. The pages live as long as an array on them.
@@ -159,21 +159,21 @@ def protect(address: int, size: int, access: int) -> None:
         raise OSError(f"mprotect of {size} bytes failed")
 
 
-def guarded(name: str, role: str, array: NDArray[np.generic], place: str) -> Guard:
+def guarded(name: str, role: str, array: NDArray[np.generic], place: str) -> GuardedArray:
     """Return a guarded copy of an array that a program only reads."""
-    guard = Guard(name, role, array, place)
+    guard = GuardedArray(name, role, array, place)
     guard.freeze()
     return guard
 
 
-def target_of(name: str, like: NDArray[np.generic], place: str, fill: int) -> Guard:
+def target_of(name: str, like: NDArray[np.generic], place: str, fill: int) -> GuardedArray:
     """Return guarded memory for an output of the type and shape of `like`, every byte of it `fill`."""
-    guard = Guard(name, "output", np.empty_like(like, order="C"), place)
+    guard = GuardedArray(name, "output", np.empty_like(like, order="C"), place)
     guard.bytes[guard.offset : guard.offset + guard.size] = fill
     return guard
 
 
-def require_intact(guards: Sequence[Guard]) -> None:
+def require_intact(guards: Sequence[GuardedArray]) -> None:
     """Raise OverrunError when bytes around one of the arrays have changed."""
     for guard in guards:
         said = guard.damage()
@@ -182,7 +182,7 @@ def require_intact(guards: Sequence[Guard]) -> None:
 
 
 @contextlib.contextmanager
-def watched(guards: Sequence[Guard], fill: int) -> Iterator[None]:
+def watched(guards: Sequence[GuardedArray], fill: int) -> Iterator[None]:
     """While the context lasts, describe a fault near `guards` on descriptor 2, and fill fresh memory with `fill`.
 
     The description is one line. Then the handler that was there before gets the fault again, which kills the process.
@@ -209,7 +209,7 @@ def watched(guards: Sequence[Guard], fill: int) -> Iterator[None]:
             LIBC.sigaction(signal.SIGSEGV, ctypes.byref(before), None)
 
 
-def fault_of(guards: Sequence[Guard], told: int, context: int) -> str:
+def fault_of(guards: Sequence[GuardedArray], told: int, context: int) -> str:
     """Return one line about a fault, from the addresses of the signal's `siginfo_t` and `ucontext_t`."""
     code = ctypes.c_int.from_address(told + 8).value
     address = ctypes.c_uint64.from_address(told + 16).value

@@ -12,7 +12,7 @@ from miscompile.targets.guards import (
     ALIGNMENT,
     CANARY,
     PLACES,
-    Guard,
+    GuardedArray,
     OverrunError,
     guarded,
     require_intact,
@@ -43,7 +43,7 @@ def _died(script: str) -> str:
 @pytest.mark.parametrize("place", PLACES)
 def test_the_copy_is_equal_and_lies_where_it_is_asked_to(place: str) -> None:
     values = np.arange(21, dtype=np.float16).reshape(3, 7)
-    guard = Guard("x", "input", values, place)
+    guard = GuardedArray("x", "input", values, place)
     assert guard.array.dtype == values.dtype
     np.testing.assert_array_equal(guard.array, values)
     address, end = guard.array.ctypes.data, guard.first + guard.inner

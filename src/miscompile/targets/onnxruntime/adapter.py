@@ -16,7 +16,7 @@ from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.targets import ort_values
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
-from miscompile.targets.guards import Guard, Guarded
+from miscompile.targets.guards import Guarded, GuardedArray
 from miscompile.targets.onnxruntime import runner
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtBound, OrtConcurrent, OrtExternal, OrtReload
@@ -124,7 +124,7 @@ class OnnxSession:
         session: Any,  # noqa: ANN401 - an extension type
         program: Program,
         use: OrtBound | OrtConcurrent | Guarded | None = None,
-        held: Sequence[tuple[Guard, ort.OrtValue]] = (),
+        held: Sequence[tuple[GuardedArray, ort.OrtValue]] = (),
     ) -> None:
         self._session, self._use, self._held = session, use, held
         self._inputs = [port.name for port in program.inputs]

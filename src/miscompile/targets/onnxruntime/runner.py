@@ -17,7 +17,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnxruntime.capi import _pybind_state as native
 
-from miscompile.targets.guards import Guard, guarded, require_intact, target_of, watched
+from miscompile.targets.guards import GuardedArray, guarded, require_intact, target_of, watched
 from miscompile.targets.ort_values import WIDTHS, run_arrays, run_words, saturates
 
 LEVELS = {
@@ -104,7 +104,7 @@ def run_bound(
 
 def start_guarded(
     model: bytes, options: ort.SessionOptions, level: str, disabled: Collection[str], place: str, fill: int
-) -> tuple[native.InferenceSession, list[tuple[Guard, ort.OrtValue]]]:
+) -> tuple[native.InferenceSession, list[tuple[GuardedArray, ort.OrtValue]]]:
     """Return a session whose initializers lie between guard pages, and their memory, which must outlive it."""
     arrays = kept(model, level, frozenset(disabled))
     guards = [guarded(name, "initializer", array, place) for name, array in arrays.items()]
@@ -143,7 +143,7 @@ def run_guarded(
     session: native.InferenceSession,
     outputs: Sequence[str],
     feed: Mapping[str, NDArray[np.generic]],
-    held: Sequence[tuple[Guard, ort.OrtValue]],
+    held: Sequence[tuple[GuardedArray, ort.OrtValue]],
     place: str,
     fill: int,
 ) -> list[NDArray[np.generic] | None]:
@@ -191,7 +191,7 @@ def run_filled(
     outputs: Sequence[str],
     feed: Mapping[str, NDArray[np.generic]],
     types: Mapping[str, int],
-    held: Sequence[tuple[Guard, ort.OrtValue]],
+    held: Sequence[tuple[GuardedArray, ort.OrtValue]],
     fill: int,
 ) -> list[tuple[int, NDArray[np.generic]] | None]:
     """Run as `run_words` does; only initializers are guarded, and fresh memory holds the byte `fill`."""
