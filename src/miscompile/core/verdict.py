@@ -30,9 +30,9 @@ class Evidence:
     """Why a property is violated.
 
     `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`); `faulty` the run that is at fault; `reference` the run
-    that it was compared with (None: no build is right); `output` the name of the first bad output, if there is one;
-    `details` JSON values for the report.
+    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`, `memory`); `faulty` the run at fault; `reference`
+    the run that it was compared with (None: no build is right); `output` the name of the first bad output, if there is
+    one; `details` JSON values for the report.
     """
 
     kind: FindingKind

@@ -31,6 +31,7 @@ ORACLES = Catalogue(
         "dynamic": f"{_PACKAGE}.dynamic:KIND",
         "disruptive": f"{_PACKAGE}.disruptive:KIND",
         "library": f"{_PACKAGE}.library:KIND",
+        "memory": f"{_PACKAGE}.memory:KIND",
         "special": f"{_PACKAGE}.special:KIND",
         "state": f"{_PACKAGE}.state:KIND",
     },

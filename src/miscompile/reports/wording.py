@@ -10,6 +10,7 @@ from miscompile.base.errors import MiscompileError
 from miscompile.core.verdict import FindingKind
 from miscompile.findings.folder import Stored
 from miscompile.graph.read import read
+from miscompile.oracles import memory
 from miscompile.reports.forms import IssueForm, form_of
 
 _FEW = 4
@@ -52,13 +53,35 @@ _EFFECT: Mapping[FindingKind, str] = {
 }
 
 
+_ACCESSES = {
+    "read behind": "reads behind the end of an",
+    "write behind": "writes behind the end of an",
+    "read before": "reads before the beginning of an",
+    "write before": "writes before the beginning of an",
+    "write into": "writes into an",
+    "uninitialised": "depends on memory that nobody has written in an",
+}
+"""What a class of violations of memory safety does, before the role of the tensor."""
+
+
+def _of_memory(facts: Mapping[str, Any]) -> str:
+    """Return what a violation of memory safety is, as a predicate: `reads behind the end of an input`."""
+    details = facts.get("details", {})
+    kind = details.get("memory", "")
+    if kind in _ACCESSES:
+        return f"{_ACCESSES[kind]} {details.get('role', 'output')}"
+    return "corrupts the heap" if kind == "heap" else "dies when its memory is the caller's"
+
+
 def title_of(stored: Stored) -> str:
     """Return the issue's title, one line: the culprit or the operators, and what goes wrong with them."""
     signature, facts = stored.finding.property.signature, stored.finding.facts
     operators = _operators(stored)
     who = " + ".join(signature.culprits) or _called(operators)
     effect = _EFFECT[signature.kind]
-    if signature.kind == "exception":
+    if facts.get("rule") == memory.RULE:
+        effect = _of_memory(facts)
+    elif signature.kind == "exception":
         effect = f"{effect}: {_telling(stored.finding.message)}"
     elif signature.kind == "death":
         effect = f"{effect} at {signature.stage}" if signature.stage else effect
@@ -78,6 +101,8 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
     stage = {"compile": form.compile, "run": form.run}.get(stored.finding.property.signature.stage, "")
     at = f" in {stage}" if stage else ""
     sound = _sound(facts)
+    if facts.get("rule") == memory.RULE:
+        return f"Memory: a run of a valid model {_of_memory(facts)}."
     match kind:
         case "wrong":
             return f"Output{output} of a valid model has wrong values. {sound}".strip()

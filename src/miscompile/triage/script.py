@@ -55,6 +55,7 @@ from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.oracles import memory
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
@@ -415,6 +416,8 @@ def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
         "memory": "memory without bound",
         "accepted": "an invalid model is accepted and run",
     }[evidence.kind]
+    if evidence.rule == memory.RULE:
+        what = f"{what} ({evidence.details['memory']})"
     return f"{target}: {what}" + (f" with {' and '.join(culprits)}" if culprits else "")
 
 

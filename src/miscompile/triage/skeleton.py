@@ -250,7 +250,8 @@ except Exception as error:
 signal.alarm({{ patience }})  # seconds; the default action of this signal ends the process even inside the compiler
 print("{{ dies }} level {{ faulty.level }} does not end; the alarm kills this process", flush=True)
 {% else %}
-print("{{ dies }} level {{ faulty.level }} kills this process{{ " at " + stage if stage }}", flush=True)
+{% set at = " (%s)" % stage if rule == "memory" else " at " + stage if stage else "" %}
+print("{{ dies }} level {{ faulty.level }} kills this process{{ at }}", flush=True)
 {% endif %}
 run({{ levels[faulty.level] }}{{ off_given }})
 {% endif %}

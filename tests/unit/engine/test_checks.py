@@ -34,7 +34,7 @@ def test_a_plain_campaign_compares_levels() -> None:
 
 
 def test_all_is_what_the_target_is_able_to() -> None:
-    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in ("sequences", "device"))
+    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in ("memory", "sequences", "device"))
     assert "sequences" in chosen(("all",), [TVM])
     assert chosen(("all",), [ORT, TOY]) == ("levels",)
     assert "device" not in CHECKS.keys() & chosen(("all",), [ORT])

@@ -126,6 +126,14 @@ BUGS: dict[str, Bug] = {
     "garbage_arg_max": Bug("garbage", "compile", ("ArgNegFusion",), 1, "ArgMax prints megabytes to both streams"),
 }
 
+MEMORY_BUGS: dict[str, Bug] = {
+    "neg_reads_behind": Bug("death", "run", (), 1, "Neg reads one element behind the end of its operand"),
+    "abs_writes_behind": Bug("death", "run", (), 1, "Abs, as an output, writes one element behind the end"),
+    "sqrt_leaves_last": Bug("wrong", "run", (), 1, "Sqrt, as an output, leaves its last element unwritten"),
+}
+"""Faults that show only in guarded memory (`--check memory`), as `kind` says; neither `all` nor `survivable` has them.
+They are in the lowering of every optimised build."""
+
 FATAL = frozenset({"segfault_tile", "abort_reflect_pad", "hang_concat_same", "memory_expand"})
 """Faults that may only be triggered in a process that may crash."""
 
@@ -143,8 +151,10 @@ def parse_bugs(text: str) -> frozenset[str]:
             chosen |= set(BUGS)
         elif name == "survivable":
             chosen |= set(BUGS) - FATAL
-        elif name in BUGS:
+        elif name in BUGS or name in MEMORY_BUGS:
             chosen.add(name)
         else:
-            raise SpecError(f"toy has no bug '{name}'; write none, all, survivable, or of: {', '.join(BUGS)}")
+            raise SpecError(
+                f"toy has no bug '{name}'; write none, all, survivable, or of: {', '.join((*BUGS, *MEMORY_BUGS))}"
+            )
     return frozenset(chosen)
