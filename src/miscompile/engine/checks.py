@@ -24,6 +24,7 @@ CHECKS: Mapping[str, str] = {
     "disruptive": "invalid programs must be refused, not crash the compiler",
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
+    "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -36,8 +37,11 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
 
-JUDGED = ("state",)
+JUDGED = ("state", "cost")
 """Checks of programs of every kind that have an oracle of their own."""
+
+NAMED = ("cost",)
+"""Checks that are only used when the user names them, because they take much time for each program."""
 
 
 def _family(*alternatives: str) -> Family:
@@ -93,7 +97,9 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
     if device != "cpu" and "device" not in wanted:
         wanted = (*wanted, "device")
     if "all" in wanted:
-        wanted = tuple(name for name in CHECKS if not _obstacle(name, abouts, device))
+        also = [name for name in wanted if name in NAMED]
+        usual = [name for name in CHECKS if name not in NAMED and not _obstacle(name, abouts, device)]
+        wanted = (*usual, *also)
     others = campaign_oracles()
     for name in wanted:
         if name not in CHECKS and name not in others:
@@ -116,6 +122,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
         "levels": (not about.unoptimised, "has no unoptimised build; name further targets to compare it with"),
         "functions": (not functions_of(about), "takes no functions"),
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
+        "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
         "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),
