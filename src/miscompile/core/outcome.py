@@ -12,8 +12,8 @@ Stage = Literal["load", "compile", "run", "collect"]
 class Measured:
     """What the stages of a run cost, where the build asked for it (`Build.measure`).
 
-    `compile_cpu` and `run_cpu` are CPU seconds of all threads and ended children: of the build, and of one further run on
-    all feeds, as the mean of `repeats`. `compile_bytes` and `run_bytes` are by how much each stage made the resident
+    `compile_cpu` and `run_cpu` are CPU seconds of all threads and ended children: of the build, and of one further run
+    on all feeds, as the mean of `repeats`. `compile_bytes` and `run_bytes` are by how much each stage made the resident
     memory grow at its peak (0: not known).
     """
 

@@ -29,8 +29,8 @@ class Holds:
 class Evidence:
     """Why a property is violated.
 
-    `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`, `cost`); `faulty` the run that is at fault; `reference` the run
+    `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`, `fixed`,
+    `status`, `declared`, `invalid`, `special`, `bits`, `cost`); `faulty` the run that is at fault; `reference` the run
     that it was compared with (None: no build is right); `output` the name of the first bad output, if there is one;
     `details` JSON values for the report.
     """

@@ -1,11 +1,12 @@
 """The oracle of cost: an optimised build must not take time or memory out of proportion.
 
 A generated program is small, so the oracle makes a doubling series of it: the program several times in one (the
-transform `copies`). A quick measurement of two sizes tells whether a longer series may show something. If so, the series
-is doubled until it does, and then every build of it is measured three times anew, on CPU time. `cost_rules` decides.
-Values are not compared.
+transform `copies`). A quick measurement of two sizes tells whether a longer series may show something. If so, the
+series is doubled until it does, and then every build of it is measured three times anew, on CPU time. `cost_rules`
+decides. Values are not compared.
 """
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from miscompile.graph.copies import DEEPEST, PATTERNS
 from miscompile.graph.model import Graph
 from miscompile.graph.read import read
 from miscompile.oracles.cost_rules import (
+    COMPILE_RATIO,
+    COMPILE_SECONDS,
     DOUBLINGS,
     REPEATS,
     Cost,
@@ -44,8 +47,8 @@ _SCREENED, _SCREENED_NODES = 4, 160
 MOST_COPIES, MOST_NODES = 2048, 20_000
 """The largest program of a series."""
 
-_EASED = 0.1
-"""Share of the least seconds and bytes of a finding that a reduction asks for."""
+_EASED, _ROOM = 0.05, 3.0
+"""Share of the least seconds and bytes of a finding that a reduction asks for, and how far its series exceeds it."""
 
 _LONG = 4.0
 """CPU seconds of a build after which a series is not doubled further: the next one would meet the time limit."""
@@ -59,24 +62,28 @@ _QUICK, _JUDGED = 1, 2
 _FLOATS = frozenset({"float32", "float64", "float16"})
 
 
+_FULL, _OFF = Build("full"), Build("off")
+
+
 @dataclass(frozen=True, slots=True)
 class CostSeries:
     """Measures a doubling series of a program in two builds, `reference` and `faulty`.
 
     The largest program of the first round has about `nodes` nodes. With `whole` all doublings below it are measured at
     once; with `doubled` the series goes on where it promises something. `only` is the class of a finding (empty: any),
-    `share` scales the least seconds and bytes.
+    `share` scales the least seconds and bytes. With `repeats` of 1 the quick measurements decide.
     """
 
     target: str
-    faulty: Build = Build()
-    reference: Build = Build("off")
+    faulty: Build = _FULL
+    reference: Build = _OFF
     patterns: tuple[str, ...] = PATTERNS
     nodes: int = _SCREENED_NODES
     whole: bool = False
     doubled: bool = True
     only: str = ""
     share: float = 1.0
+    repeats: int = REPEATS
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return both builds of the program itself, and quick measurements of the first sizes of one pattern."""
@@ -85,7 +92,7 @@ class CostSeries:
         nodes = nodes_of(case.program)
         if not nodes or not any(port.dtype in _FLOATS for port in case.program.inputs):
             return own
-        large = _power_of_two(min(self.nodes / nodes, _most(pattern, nodes)))
+        large = min(_power_of_two(math.sqrt(2) * self.nodes / nodes), _most(pattern, nodes))
         sizes = _doublings(large) if self.whole else (max(1, large // _SCREENED), large)
         return (*own, *self._measured(case, pattern, sizes, (_QUICK,)))
 
@@ -103,9 +110,11 @@ class CostSeries:
         rows = self._rows(runs, outcomes, final=False)
         if not rows:
             return Inconclusive("no member of the series was built")
+        if self.repeats == 1:
+            return self._decided(runs, rows, pattern)
         sizes = _doublings(rows[-1].copies) if self.doubled else tuple(row.copies for row in rows)
         if violations(rows, self.only, self.share, quick=True):
-            return Needs(self._measured(runs[0].case, pattern, sizes, range(_JUDGED, _JUDGED + REPEATS)))
+            return Needs(self._measured(runs[0].case, pattern, sizes, range(_JUDGED, _JUDGED + self.repeats)))
         further = self._further(rows, pattern) if self.doubled else ()
         return Needs(self._measured(runs[0].case, pattern, further, (_QUICK,))) if further else Holds()
 
@@ -115,7 +124,7 @@ class CostSeries:
 
     def strict(self) -> "CostSeries":
         """Return the property with the thresholds of a finding, of the whole series and however long it must be."""
-        return replace(self, whole=True, doubled=True, share=1.0)
+        return replace(self, whole=True, doubled=True, share=1.0, repeats=REPEATS)
 
     def _measured(self, case: Case, pattern: str, sizes: Iterable[int], measurements: Iterable[int]) -> tuple[Run, ...]:
         """Return the runs of both builds; those of one size follow each other, so that a busy while meets both."""
@@ -156,7 +165,7 @@ class CostSeries:
         return tuple(size for size in sizes if size <= most)
 
     def _decided(self, runs: Sequence[Run], rows: Sequence[Row], pattern: str) -> Verdict:
-        found = violations(rows, self.only, self.share)
+        found = violations(rows, self.only, self.share, quick=self.repeats == 1)
         if not found:
             return Holds("a cost that further measurements do not confirm")
         details = {"cost": found[0], "pattern": pattern, "copies": rows[-1].copies, "series": [*map(_as_json, rows)]}
@@ -194,8 +203,8 @@ def message_of(found: CostClass, rows: Sequence[Row], reference: str, faulty: st
         case "growth":
             first = rows[-DOUBLINGS - 1]
             return (
-                f"growth: the CPU time of a build at level {faulty} grows with the power {power(first, last):.1f} of the "
-                f"size, to {full:.3g} s for {size}; {plain:.3g} s at level {reference}"
+                f"growth: the CPU time of a build at level {faulty} grows with the power {power(first, last):.1f} of "
+                f"the size, to {full:.3g} s for {size}; {plain:.3g} s at level {reference}"
             )
         case "compile memory":
             grown, needed = (value / 2**20 for value in (min(last.full.compile_bytes), max(last.plain.all_bytes)))
@@ -278,10 +287,14 @@ def _cost_from(stored: Mapping[str, Any]) -> Cost:
 
 
 def _eased(rows: Sequence[Row], only: str) -> int:
-    """Return the nodes of the smallest program of a series that shows a violation by the eased thresholds."""
-    for end in range(1, len(rows)):
-        if violations(rows[:end], only, _EASED):
-            return rows[end - 1].nodes
+    """Return the nodes of the program at which a reduction looks for the violation: fewer where it shows as well there.
+
+    A power can only be measured at the sizes that have shown it, and the ratio of both builds falls with the size where
+    one of them grows faster.
+    """
+    showing = [row for row in rows if min(row.full.compile_cpu) >= _ROOM * _EASED * COMPILE_SECONDS]
+    if only == "compile time":
+        return next((row.nodes for row in showing if ratio(row) >= 1.5 * COMPILE_RATIO), rows[-1].nodes)
     return rows[-1].nodes
 
 
@@ -294,7 +307,7 @@ def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts:
     only = str(details["cost"])
     return CostSeries(
         evidence.faulty.target, evidence.faulty.build, reference, (str(details["pattern"]),), _eased(rows, only),
-        whole=True, doubled=False, only=only, share=_EASED,
+        whole=True, doubled=False, only=only, share=_EASED, repeats=1,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ DOUBLINGS = 3
 """Doublings over which growth must be too fast."""
 
 COMPILE_RATIO, COMPILE_SECONDS = 20.0, 5.0
-"""An optimised build takes too long from so many times the CPU time of the unoptimised one, and so many CPU seconds on."""
+"""An optimised build takes too long from so many times the CPU time of the unoptimised one on, and so many seconds."""
 
 RISE = 1.5
 """Factor by which the ratio of both builds must rise over the doublings: a build may be slow, but in proportion."""
@@ -28,12 +28,15 @@ MEMORY_RATIO, MEMORY_BYTES = 20.0, 512 << 20
 """An optimised build grows memory too much from so many times what the unoptimised build and its run need, and so
 many bytes on."""
 
-POWER, STEP_POWER, GROWTH_SECONDS = 2.3, 2.1, 1.0
+POWER, STEP_POWER, GROWTH_SECONDS = 2.3, 2.1, 0.5
 """Growth is too fast from this power of the size over all doublings, this one in each of them, and so many CPU seconds
 of the largest build on. A quadratic build whose working set leaves a cache stays below."""
 
 RUN_RATIO, RUN_SECONDS = 10.0, 0.2
-"""Optimised code is too slow from so many times the CPU time of unoptimised code on, over repeats of so many seconds."""
+"""Optimised code is too slow from so many times the CPU time of unoptimised code on, in repeats of so many seconds."""
+
+_BEYOND = 0.1
+"""Share of the time of a build beyond its proportion that is taken for more than noise."""
 
 _TICK = 1e-4
 """CPU seconds below which nothing is told apart."""
@@ -142,16 +145,18 @@ def _slow_code(row: Row, share: float) -> bool:
 def suspicions(small: Row, large: Row, most: int) -> list[CostClass]:
     """Return what may cost too much in a series of up to `most` copies, by a first measurement of two sizes.
 
-    It is generous, because a suspicion only leads to more measurements.
+    It is generous, because a suspicion only leads to more measurements. Whatever the larger build takes beyond its
+    proportion may be quadratic, however small it is beside the rest.
     """
     found: list[CostClass] = []
-    further = max(1.0, most / large.copies)
-    rising = max(0.0, power(small, large))
-    expected = min(large.full.compile_cpu) * further**rising
+    further, larger = max(1.0, most / large.copies), large.nodes / small.nodes
+    seconds = min(large.full.compile_cpu)
+    beyond = max(0.0, seconds - larger * min(small.full.compile_cpu))
+    expected = seconds * further + beyond * further**2
     plain = max(*large.plain.compile_cpu, _TICK) * further
-    if expected >= COMPILE_SECONDS / 2 and expected / plain >= COMPILE_RATIO / 2 and rising > 1.15:
+    if beyond > _BEYOND * seconds and expected >= COMPILE_SECONDS / 2 and expected / plain >= COMPILE_RATIO / 2:
         found.append("compile time")
-    if rising > 1.8 and expected >= GROWTH_SECONDS / 2:
+    if beyond > _BEYOND * seconds and beyond * further**2 >= GROWTH_SECONDS / 2:
         found.append("growth")
     grown = min(large.full.compile_bytes, default=0)
     if grown >= (8 << 20) and grown >= MEMORY_RATIO / 2 * max(large.plain.all_bytes, default=0):

@@ -64,9 +64,9 @@ RULES = {
         "explains and by what it moves when the inputs are moved in their last places; here it is off by more."
     ),
     "cost": (
-        "CPU time is measured, not the time of a clock, three times for each build. Whatever has to be much counts with its "
-        "least measurement, and whatever it is held against with its greatest one. A test for the repository is not "
-        "written, because a limit of time in a test fails on other machines; the script prints the series instead."
+        "CPU time is measured, and not the time of a clock, three times for each build. Whatever has to be much counts "
+        "with its least measurement, and whatever it is held against with its greatest one. No test for the repository "
+        "is written, because a limit of time fails on other machines; the script prints the series instead."
     ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
     "invalid": (

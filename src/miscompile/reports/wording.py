@@ -99,10 +99,10 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
 
 
 _COSTS: Mapping[str, str] = {
-    "compile time": "Optimising a valid model takes far more CPU time than building it without optimisation, and the more "
-    "the larger the model is.",
+    "compile time": "Optimising a valid model takes far more CPU time than building it without optimisation, and the "
+    "more the larger the model is.",
     "growth": "The CPU time of optimising a model grows faster than with the square of its size.",
-    "compile memory": "Optimising a valid model takes far more memory than building it and running it without optimisation.",
+    "compile memory": "Optimising a valid model takes far more memory than a build without optimisation and its run.",
     "run time": "The optimised model takes far more CPU time to run than the unoptimised one on the same inputs.",
 }
 """What a user sees of a cost, by its class."""

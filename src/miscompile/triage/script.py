@@ -24,8 +24,8 @@ templates get these variables:
 - `element`: the flat place of the bad element, for results on special values;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
-- `pattern`, `cost`, `sizes`, `nodes`: of a finding of cost, the pattern of its series, its class, the numbers of copies,
-  and the nodes of one copy;
+- `pattern`, `cost`, `sizes`, `nodes`: of a finding of cost, the pattern of its series, its class, the numbers of
+  copies, and the nodes of one copy;
 - `test_name`: the end of the name of a test function;
 - `again`: True when the faulty run comes to every feed twice, and the later results count;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.

@@ -90,8 +90,8 @@ _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 class Symptom:
     """A bug as one examination shows it: kind, stage of the failure, masked message.
 
-    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...), that of
-    cost what costs too much (`compile time`, `growth`, ...).
+    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...), that
+    of cost what costs too much (`compile time`, `growth`, ...).
     """
 
     kind: FindingKind

@@ -296,7 +296,7 @@ def table_row(row):
 
 
 print({{ versions_shown }}{{ ', "onnx", onnx.__version__' if onnx }}, "numpy", np.__version__)
-print("CPU seconds of", "a run" if CLASS == "run time" else "a build and a run", "without optimisation and optimised; MiB")
+print("CPU seconds of", "a run" if CLASS == "run time" else "a build and a run", "unoptimised and optimised; MiB")
 print(" copies   nodes        off, from to        optimised, from to      off    optimised")
 measure({{ sizes[0] }}, {{ levels[reference.level] }}{{ without }})  # what only the first build of a process does
 measure({{ sizes[0] }}, {{ levels[faulty.level] }}{{ off_given }})

@@ -135,7 +135,8 @@ FATAL = frozenset({"segfault_tile", "abort_reflect_pad", "hang_concat_same", "me
 
 
 def parse_bugs(text: str) -> frozenset[str]:
-    """Read the target option `bugs`: `none`, `all`, `survivable` (all but the fatal and the costly ones), or names joined by `+`.
+    """Read the target option `bugs`: `none`, `all`, `survivable` (all but the fatal and the costly ones), or names
+    joined by `+`.
 
     Raises SpecError for a name that is not in the table.
     """
