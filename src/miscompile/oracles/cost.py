@@ -37,12 +37,14 @@ from miscompile.oracles.cost_rules import (
     violations,
 )
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
+from miscompile.targets.registry import parse_target
 
 ORACLE = "cost"
 """The name of this oracle in recipes, of its rule and of the kind of its findings."""
 
 _SCREENED, _SCREENED_NODES = 4, 160
-"""A series begins with two sizes, this factor apart, the larger one of about so many nodes."""
+"""A series begins with two sizes, this factor apart, the larger one of about so many nodes; a quarter for
+compilers that get a lowered program, because those take seconds for it."""
 
 MOST_COPIES, MOST_NODES = 2048, 20_000
 """The largest program of a series."""
@@ -313,7 +315,9 @@ def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts:
 
 def _make(options: NoOptions, context: OracleContext) -> CostSeries:
     del options
-    return CostSeries(context.target, Build("full", context.off(context.target)))
+    slow = parse_target(context.target).about.lowered
+    nodes = _SCREENED_NODES // 4 if slow else _SCREENED_NODES
+    return CostSeries(context.target, Build("full", context.off(context.target)), nodes=nodes)
 
 
 KIND = OracleKind(ORACLE, "time and memory of builds and of compiled code, on a doubling series", _hold, _make)
