@@ -82,6 +82,9 @@ RELAXATION_SECONDS = 10.0
 MOST_RELAXATIONS = 80
 """Limits of the search for the conditions of one bug, and of that for its boundary: seconds, and examinations."""
 
+COST_PATIENCE = 10.0
+"""Factor by which a script about cost may take longer than another one."""
+
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
 """Facts about the origin of a finding, which reduction does not change."""
 
@@ -162,8 +165,6 @@ class _Triage:
                 return Concluded(_unconfirmed(self.stored, "the violation does not show again"))
             if isinstance(held, BuildPair):
                 held = replace(held, healed=None)
-            elif isinstance(held, CostSeries):
-                held = held.strict()
             held = shortest(reduced.case, held, self.pool, stream(self.seed, "sequence"))
             held = fewest(reduced.case, held, self.pool, stream(self.seed, "places"))
             self._tell("bisecting", reduced.case)
@@ -312,7 +313,9 @@ class _Triage:
 
     def _report(self, original: Case, held: PropertyOracle, reduced: Reduced, guilty: Sequence[str]) -> Stored:
         self.pool.fresh()
-        final = examine(reduced.case, held, self.pool, stream(self.seed, "final"))
+        timed = isinstance(held, CostSeries)  # whose examinations take too long to look for conditions of the bug
+        shown_by = held.strict() if isinstance(held, CostSeries) else held
+        final = examine(reduced.case, shown_by, self.pool, stream(self.seed, "final"))
         if not isinstance(final.verdict, Violated):
             return _unconfirmed(self.stored, "the reduced case does not show it in fresh processes")
         if isinstance(held, LibraryOracle):
@@ -321,7 +324,6 @@ class _Triage:
         signature = signature_of(evidence, final.faulty, guilty, model_of(reduced.case))
         vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
         valid = reduced.defined and (vote is None or vote.vote == "accepted")
-        timed = isinstance(held, CostSeries)  # whose examinations take too long to look for conditions of the bug
         predicate = self._predicate(original, reduced.case, held, final, guilty) if valid and not timed else {}
         if valid:
             told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
@@ -538,11 +540,16 @@ class _Triage:
         if not script:
             return (ScriptResult("broken", None, "", "no script can be written for this target", 0.0),)
         with self._written(script) as path:
-            return confirm(path, python_of(self.target), self.settings.script_seconds, times, self.forks)
+            return confirm(path, python_of(self.target), self._script_seconds, times, self.forks)
 
     def _shows_once(self, script: str) -> bool:
         with self._written(script) as path:
-            return shows_once(path, python_of(self.target), self.settings.script_seconds, self.forks)
+            return shows_once(path, python_of(self.target), self._script_seconds, self.forks)
+
+    @property
+    def _script_seconds(self) -> float:
+        """The time limit of a script; one about cost measures every build of a series three times."""
+        return self.settings.script_seconds * (COST_PATIENCE if self.kind == "cost" else 1.0)
 
     @contextmanager
     def _written(self, script: str) -> Iterator[Path]:
