@@ -2,11 +2,13 @@
 
 import ast
 
+import numpy as np
 import pytest
 
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
+from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Stored
@@ -33,10 +35,11 @@ def series() -> list[Row]:
 
 
 def evidence(target: str = "toy") -> Evidence:
-    case = Case(to_program(parse_model(MODEL)), ((),))
+    case = Case(to_program(parse_model(MODEL)), ((tensor(np.ones(3), "float32"),),))
     plain, full = (Run(case, target, Build(level)) for level in ("off", "full"))
     rows = [
-        {"copies": r.copies, "nodes": r.nodes, "plain": r.plain._asdict(), "full": r.full._asdict()} for r in series()
+        {"copies": row.copies, "nodes": row.nodes, "plain": row.plain._asdict(), "full": row.full._asdict()}
+        for row in series()
     ]
     details = {"cost": "growth", "pattern": "chain", "copies": 512, "series": rows}
     return Evidence("cost", "cost", message_of("growth", series(), "off", "full", "chain"), full, plain, "", details)
@@ -67,9 +70,8 @@ def test_the_signature_names_the_class_and_facts_give_the_series_back() -> None:
 def test_the_issue_has_the_series_as_a_table() -> None:
     found = evidence()
     signature = Signature("toy", "cost", "growth", ("Fusion",), "")
-    finding = Finding(
-        "cost-1", Property("cost", "toy", signature), found.faulty.case, found.message, evidence_facts(found)
-    )
+    held = Property("cost", "toy", signature)
+    finding = Finding("cost-1", held, found.faulty.case, found.message, evidence_facts(found))
     issue = render_issue(Stored(finding, "confirmed", None, {}, ""), MODEL)
     assert "| 512 | 512 | 0.0051 | 2.0000 | 1 | 1 |" in issue
     assert "grows faster than with the square of its size" in issue
