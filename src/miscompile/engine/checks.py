@@ -23,9 +23,10 @@ CHECKS: Mapping[str, str] = {
     "sequences": "passes in a random order before the compiler's own",
     "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
     "disruptive": "invalid programs must be refused, not crash the compiler",
-    "memory": "inputs, outputs and initializers between guard pages, fresh memory with two contents; by request only",
+    "memory": "inputs, outputs and initializers between guard pages, fresh memory with two contents; only when named",
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
+    "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -38,11 +39,11 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
 
-JUDGED = ("state", "memory")
+JUDGED = ("state", "memory", "cost")
 """Checks of programs of every kind that have an oracle of their own."""
 
-BY_REQUEST = frozenset({"memory"})
-"""Checks that `all` leaves out, because they cost much for the few bugs that they find."""
+BY_REQUEST = ("memory", "cost")
+"""Checks that `all` leaves out, because they take much time for each program."""
 
 
 def _family(*alternatives: str) -> Family:
@@ -98,7 +99,9 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
     if device != "cpu" and "device" not in wanted:
         wanted = (*wanted, "device")
     if "all" in wanted:
-        wanted = tuple(name for name in CHECKS if name not in BY_REQUEST and not _obstacle(name, abouts, device))
+        also = [name for name in wanted if name in BY_REQUEST]
+        usual = [name for name in CHECKS if name not in BY_REQUEST and not _obstacle(name, abouts, device)]
+        wanted = (*usual, *also)
     others = campaign_oracles()
     for name in wanted:
         if name not in CHECKS and name not in others:
@@ -122,6 +125,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
         "functions": (not functions_of(about), "takes no functions"),
         "memory": (GUARDED not in about.transforms, "does not take memory of ours"),
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
+        "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
         "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),

@@ -34,6 +34,7 @@ ORACLES = Catalogue(
         "memory": f"{_PACKAGE}.memory:KIND",
         "special": f"{_PACKAGE}.special:KIND",
         "state": f"{_PACKAGE}.state:KIND",
+        "cost": f"{_PACKAGE}.cost:KIND",
     },
 )
 """Each is a module's `OracleKind`, imported when a finding or a campaign names it."""

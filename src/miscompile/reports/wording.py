@@ -42,6 +42,7 @@ _PATH = re.compile(r"(?:[\w.+-]*/)+")
 _EFFECT: Mapping[FindingKind, str] = {
     "wrong": "wrong result",
     "special": "wrong result on special values",
+    "cost": "out of proportion",
     "missing": "an output is missing",
     "shape": "output of another shape",
     "dtype": "output of another element type",
@@ -86,6 +87,8 @@ def title_of(stored: Stored) -> str:
     elif signature.kind == "death":
         effect = f"{effect} at {signature.stage}" if signature.stage else effect
         effect = effect if signature.culprits or not signature.text else f"{effect}: {signature.text[:80]}"
+    elif signature.kind == "cost":
+        effect = f"{signature.stage} {effect}"
     title = f"{who}: {effect}" if who else effect
     if signature.culprits and operators and signature.kind != "exception":
         title = f"{title} for {_called(operators)}"
@@ -124,6 +127,18 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
             return f"Memory grows to the limit{at}. {sound}".strip()
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
+        case "cost":
+            return _COSTS.get(stored.finding.property.signature.stage, "A valid model costs too much.")
+
+
+_COSTS: Mapping[str, str] = {
+    "compile time": "Optimising a valid model takes far more CPU time than building it without optimisation, and the "
+    "more the larger the model is.",
+    "growth": "The CPU time of optimising a model grows faster than with the square of its size.",
+    "compile memory": "Optimising a valid model takes far more memory than a build without optimisation and its run.",
+    "run time": "The optimised model takes far more CPU time to run than the unoptimised one on the same inputs.",
+}
+"""What a user sees of a cost, by its class."""
 
 
 _CLASSES: Mapping[str, str] = {

@@ -91,8 +91,9 @@ _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 class Symptom:
     """A bug as one examination shows it: kind, stage of the failure, masked message.
 
-    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...). In a
-    violation of memory safety the stage is the class (`read behind`, ...) and the text the role of the tensor.
+    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...), that
+    of cost what costs too much (`compile time`, `growth`, ...). In a violation of memory safety the stage is the class
+    (`read behind`, ...) and the text the role of the tensor.
     """
 
     kind: FindingKind
@@ -142,7 +143,7 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
         return Symptom(evidence.kind, str(evidence.details["memory"]), str(evidence.details["role"]))
     match outcome:
         case None | Values():
-            return Symptom(evidence.kind, str(evidence.details.get("special", "")), "")
+            return Symptom(evidence.kind, str(evidence.details.get("special", evidence.details.get("cost", ""))), "")
         case Raised(stage, kind, message) | Defect(stage, kind, message):
             return Symptom(evidence.kind, stage, normalise(placeless(f"{kind}: {message}", target)))
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):

@@ -123,6 +123,7 @@ BUGS: dict[str, Bug] = {
         "hang", "compile", ("SplitConcatElimination",), 1, "Concat of a value with itself never ends"
     ),
     "memory_expand": Bug("memory", "compile", ("ExpandElimination",), 1, "Expand collects memory without bound"),
+    "cubic_cse": Bug("cost", "compile", ("CommonSubexpression",), 1, "a search takes time with the cube of the calls"),
     "garbage_arg_max": Bug("garbage", "compile", ("ArgNegFusion",), 1, "ArgMax prints megabytes to both streams"),
 }
 
@@ -134,12 +135,16 @@ MEMORY_BUGS: dict[str, Bug] = {
 """Faults that show only in guarded memory (`--check memory`), as `kind` says; neither `all` nor `survivable` has them.
 They are in the lowering of every optimised build."""
 
+COSTLY = frozenset({"cubic_cse"})
+"""Faults that make programs slow and not wrong."""
+
 FATAL = frozenset({"segfault_tile", "abort_reflect_pad", "hang_concat_same", "memory_expand"})
 """Faults that may only be triggered in a process that may crash."""
 
 
 def parse_bugs(text: str) -> frozenset[str]:
-    """Read the target option `bugs`: `none`, `all`, `survivable` (all but the fatal ones), or names joined by `+`.
+    """Read the target option `bugs`: `none`, `all`, `survivable` (all but the fatal and the costly ones), or names
+    joined by `+`.
 
     Raises SpecError for a name that is not in the table.
     """
@@ -150,7 +155,7 @@ def parse_bugs(text: str) -> frozenset[str]:
         if name == "all":
             chosen |= set(BUGS)
         elif name == "survivable":
-            chosen |= set(BUGS) - FATAL
+            chosen |= set(BUGS) - FATAL - COSTLY
         elif name in BUGS or name in MEMORY_BUGS:
             chosen.add(name)
         else:
