@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 from miscompile.base.dtypes import DTYPES
 from miscompile.transforms.rules.proofs.elements import Element, Obligation
 
-Numbers = Literal["ring", "reals", "floats"]
-"""Integers modulo a power of two | real numbers | floats, NaN included, up to the sign of zero."""
+Numbers = Literal["ring", "reals"]
+"""Integers modulo a power of two | real numbers."""
 
 Atom: TypeAlias = tuple[Hashable, ...]
 Monomial: TypeAlias = frozenset[tuple[Atom, int]]
@@ -23,10 +23,10 @@ Monomial: TypeAlias = frozenset[tuple[Atom, int]]
 
 ONE: Monomial = frozenset()
 _MOST_TERMS = 400
+_SMALL_DENOMINATOR = 1000
+_CLOSE = Fraction(1, 1 << 48)
 _LATTICE = {"Max": "Max", "Min": "Min", "ReduceMax": "Max", "ReduceMin": "Min"}
 _ORDERLESS = frozenset({"And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal"})
-_OF_FLOATS = frozenset({*_LATTICE, "Relu", "Neg"})
-"""Operators whose laws hold for floats up to the sign of zero: a NaN spreads, as if it were the extreme of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +122,30 @@ def _order(key: Hashable) -> str:
 
 def same_normal_form(stated: Obligation, numbers: Numbers) -> bool:
     """Tell whether both sides of an obligation have one normal form; False proves nothing."""
-    if numbers == "floats" and not stated.operators <= _OF_FLOATS:
+    sides = _normal_forms(stated, numbers)
+    return sides is not None and sides[0] == sides[1]
+
+
+def differ_in_exact_arithmetic(stated: Obligation) -> bool:
+    """Tell whether the sides are proved unequal as functions of real numbers: different polynomials of the variables.
+
+    False proves nothing: an operator that the algebra knows nothing about may be what makes the forms differ.
+    """
+    sides = _normal_forms(stated, "reals")
+    if sides is None or sides[0] == sides[1]:
         return False
+    return all(part[0] == "Variable" for side in sides for monomial, _ in side.terms for part, _ in monomial)
+
+
+def _normal_forms(stated: Obligation, numbers: Numbers) -> tuple[Polynomial, Polynomial] | None:
+    """Return the normal forms of both sides; None where one is too large, or divides by zero."""
     values: list[Polynomial] = []
     try:
         for element in stated.elements:
             values.append(_normal(element, [values[child] for child in element.children], numbers))
     except (OverflowError, ZeroDivisionError):
-        return False
-    return values[stated.left] == values[stated.right]
+        return None
+    return values[stated.left], values[stated.right]
 
 
 def _normal(element: Element, children: list[Polynomial], numbers: Numbers) -> Polynomial:
@@ -138,8 +153,8 @@ def _normal(element: Element, children: list[Polynomial], numbers: Numbers) -> P
         value = element.parameters[0]
         if isinstance(value, bool) or value != value or value in (float("inf"), float("-inf")):
             return atom("Constant", str(value))
-        return constant(value)
-    if element.op == "Neg" and numbers != "ring":
+        return constant(_ratio(value))
+    if element.op == "Neg" and numbers == "reals":
         return _negated(children[0])
     rule = _RING.get(element.op) or (_REALS.get(element.op) if numbers == "reals" else None)
     if rule is not None and element.sort != "bool":
@@ -154,6 +169,12 @@ def _normal(element: Element, children: list[Polynomial], numbers: Numbers) -> P
     return atom(element.op, element.parameters, element.sort, *keys)
 
 
+def _ratio(value: int | float) -> Fraction:
+    """Return the number that a constant stands for: 1/3 for the float next to it."""
+    near = Fraction(value).limit_denominator(_SMALL_DENOMINATOR)
+    return near if abs(near - Fraction(value)) < abs(Fraction(value)) * _CLOSE else Fraction(value)
+
+
 def _extreme(op: str, children: list[Polynomial]) -> Polynomial:
     """Return a maximum or minimum of all operands, nested ones included, each once and in no order."""
     members: set[Polynomial] = set()
@@ -164,7 +185,7 @@ def _extreme(op: str, children: list[Polynomial]) -> Polynomial:
 
 
 def _negated(value: Polynomial) -> Polynomial:
-    """Return the negative, which turns the order of reals and floats around, and with it their extremes."""
+    """Return the negative, which turns the order of the reals around, and with it their extremes."""
     for op, other in (("Max", "Min"), ("Min", "Max")):
         members = _members(op, value)
         if members is not None:

@@ -45,15 +45,11 @@ _NARY = frozenset({"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"})
 
 @dataclass(slots=True)
 class Domain:
-    """Where both sides agree: the number of `points` tried, those that differ by reason, and the formats.
-
-    `whole` tells whether all values of some format were tried for every obligation.
-    """
+    """Where both sides agree: the number of `points` tried, those that differ by reason, and the formats."""
 
     points: int = 0
     differing: Counter[Difference] = field(default_factory=Counter)
     formats: set[str] = field(default_factory=set)
-    whole: bool = True
 
     @property
     def exceptions(self) -> tuple[Difference, ...]:
@@ -74,7 +70,6 @@ def explore(stated: Obligation, domain: Domain) -> None:
         differing = defined & ~_same(left, right)
         if differing.any():
             domain.differing.update(_reasons(points.arrays(differing), left[differing], right[differing]))
-    domain.whole &= all(e.sort in _SHORT for e in stated.variables) if casts else len(stated.variables) <= 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ formula stands for them.
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -22,6 +23,13 @@ FORMATS: Mapping[str, tuple[int, int]] = {
 
 _FOLDS = {"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}
 _PLACE_BITS = 64
+_MOST_POWER = 14
+"""Powers of two whose reciprocals are normal numbers in every format."""
+
+SYMMETRIC = frozenset({"Add", "Sub", "Neg", "Abs", "Max", "Min", "Relu", "ReduceMax", "ReduceMin"})
+"""Operators of which the sign of a zero operand changes nothing but the sign of a zero result."""
+
+_NO_POWER = -(1 << 20)
 
 
 class InexpressibleError(Exception):
@@ -29,11 +37,12 @@ class InexpressibleError(Exception):
 
 
 class Translation:
-    """Turns elements to terms of z3."""
+    """Turns elements to terms of z3; `symmetric` lets zeros differ in sign, where no operator makes more of it."""
 
-    def __init__(self, z3: Any) -> None:  # noqa: ANN401 - the module
+    def __init__(self, z3: Any, symmetric: bool = False) -> None:  # noqa: ANN401 - the module
         self._z3 = z3
         self._nearest = z3.RNE()
+        self._floats = _Floats(z3, symmetric).table()
 
     def term(self, element: Element, operands: list[Formula], sorts: list[str]) -> Formula:
         """Return the term of an element, whose operands have element types `sorts`. Raises InexpressibleError."""
@@ -41,7 +50,7 @@ class Translation:
         if element.op == "Variable":
             return z3.Const(f"x{element.parameters[0]}", self._sort(element.sort))
         if element.op == "Constant":
-            return self._constant(element.parameters[0], element.sort)
+            return self.constant(element.parameters[0], element.sort)
         if element.op == "Cast":
             return self._cast(operands[0], sorts[0], element.sort)
         if element.op == "Where":
@@ -57,7 +66,8 @@ class Translation:
             return self._z3.BoolSort()
         return self._z3.FPSort(*FORMATS[dtype]) if dtype in FORMATS else self._z3.BitVecSort(DTYPES[dtype].bits)
 
-    def _constant(self, value: object, dtype: str) -> Formula:
+    def constant(self, value: object, dtype: str) -> Formula:
+        """Return a number as a term. Raises InexpressibleError where the element type lacks it."""
         if dtype == "bool":
             return self._z3.BoolVal(bool(value))
         if not isinstance(value, int | float):
@@ -73,7 +83,7 @@ class Translation:
         if source == target:
             return value
         if source == "bool":
-            return z3.If(value, self._constant(1, target), self._constant(0, target))
+            return z3.If(value, self.constant(1, target), self.constant(0, target))
         if target == "bool":
             return z3.Not(z3.fpIsZero(value)) if source in FORMATS else value != 0
         signed = DTYPES[source].kind == "int"
@@ -97,7 +107,7 @@ class Translation:
         if dtype in FORMATS and op == "Add" and len(operands) > 1:
             raise InexpressibleError
         if not operands:
-            return self._constant(0, dtype)
+            return self.constant(0, dtype)
         return reduce(lambda first, second: self._operator(op, [first, second], sorts[0]), operands)
 
     def _place(self, element: Element, operands: list[Formula], dtype: str) -> Formula:
@@ -116,12 +126,12 @@ class Translation:
         if op in ("Max", "Min"):
             return self._extreme(op, operands, dtype)
         if op == "Relu":
-            zero = self._constant(0, dtype)
+            zero = self.constant(0, dtype)
             return z3.If(self._operator("Less", [operands[0], zero], dtype), zero, operands[0])
         if op == "Sign":
             return self._sign(operands[0], dtype)
         if dtype in FORMATS:
-            table = _Floats(z3).table()
+            table = self._floats
         elif dtype == "bool":
             table = _truth_table(z3)
         else:
@@ -143,14 +153,14 @@ class Translation:
         return found
 
     def _sign(self, value: Formula, dtype: str) -> Formula:
-        z3, zero, one = self._z3, self._constant(0, dtype), self._constant(1, dtype)
+        z3, zero, one = self._z3, self.constant(0, dtype), self.constant(1, dtype)
         if dtype in FORMATS:
             rest = z3.If(z3.fpIsZero(value), zero, value)
-            below = z3.If(z3.fpLT(value, zero), self._constant(-1, dtype), rest)
+            below = z3.If(z3.fpLT(value, zero), self.constant(-1, dtype), rest)
             return z3.If(z3.fpGT(value, zero), one, below)
         if DTYPES[dtype].kind == "uint":
             return z3.If(value == zero, zero, one)
-        return z3.If(value > zero, one, z3.If(value == zero, zero, self._constant(-1, dtype)))
+        return z3.If(value > zero, one, z3.If(value == zero, zero, self.constant(-1, dtype)))
 
 
 Operators: TypeAlias = Mapping[str, Callable[..., Formula]]
@@ -189,13 +199,15 @@ class _Floats:
     """Operators of IEEE 754, with terms that its laws make equal written in one form.
 
     x - y is x + (-y); sums and products do not depend on the order of their two operands; signs of operands do not
-    change the magnitude of products and quotients. That leaves the solver nothing to do where multiplication circuits
-    would have to be compared.
+    change the magnitude of products and quotients; a factor of 1 changes nothing, a factor of 2 is a sum, and a divisor
+    that is a power of two is the factor that is its reciprocal. The solver would have to compare circuits that
+    multiply.
     """
 
-    def __init__(self, z3: Any) -> None:  # noqa: ANN401 - the module
+    def __init__(self, z3: Any, symmetric: bool) -> None:  # noqa: ANN401 - the module
         self._z3 = z3
         self._nearest = z3.RNE()
+        self._symmetric = symmetric
 
     def table(self) -> Operators:
         z3 = self._z3
@@ -221,23 +233,47 @@ class _Floats:
         return bool(self._z3.is_app_of(value, getattr(self._z3, f"Z3_OP_FPA_{kind}")))
 
     def _sum(self, x: Formula, y: Formula) -> Formula:
-        return self._z3.fpAdd(self._nearest, *sorted((x, y), key=_number_of))
+        bare = [v.arg(0) if self._is(v, "NEG") else v for v in (x, y)]
+        (_, first), (_, second) = sorted(zip(bare, (x, y), strict=True), key=lambda pair: _number_of(pair[0]))
+        if self._symmetric and self._is(first, "NEG"):
+            # Rounding to nearest is symmetric: -x - y is -(x + y), but for the sign of a zero.
+            return self._negative(self._z3.fpAdd(self._nearest, first.arg(0), self._negative(second)))
+        return self._z3.fpAdd(self._nearest, first, second)
 
     def _negative(self, value: Formula) -> Formula:
         return value.arg(0) if self._is(value, "NEG") else self._z3.fpNeg(value)
 
     def _unsigned(self, *operands: Formula) -> tuple[list[Formula], bool]:
         """Return operands without negations, and whether the product of their signs is negative."""
-        negated = [self._is(operand, "NEG") for operand in operands]
-        bare = [operand.arg(0) if minus else operand for operand, minus in zip(operands, negated, strict=True)]
-        return bare, sum(negated) % 2 == 1
+        bare, minus = [], False
+        for operand in operands:
+            constant = self._z3.is_fp_value(operand) and operand.isNormal() and operand.isNegative()
+            if constant or self._is(operand, "NEG"):
+                minus = not minus
+                operand = self._z3.simplify(self._z3.fpNeg(operand)) if constant else operand.arg(0)
+            bare.append(operand)
+        return bare, minus
 
     def _product(self, x: Formula, y: Formula) -> Formula:
         bare, minus = self._unsigned(x, y)
+        first, second = sorted(bare, key=self._power)
         found = self._z3.fpMul(self._nearest, *sorted(bare, key=_number_of))
+        if self._power(second) in (0, 1):
+            found = self._sum(first, first) if self._power(second) else first
         return self._negative(found) if minus else found
 
+    def _power(self, value: Formula) -> int:
+        """Return the number n of a constant 2**n, or one below all of them."""
+        if not self._z3.is_fp_value(value) or not value.isNormal() or value.isNegative():
+            return _NO_POWER
+        fraction = self._z3.simplify(self._z3.fpToReal(value)).as_fraction()
+        power = fraction.numerator.bit_length() - fraction.denominator.bit_length()
+        return power if fraction == Fraction(2) ** power else _NO_POWER
+
     def _quotient(self, x: Formula, y: Formula) -> Formula:
+        power = self._power(y)
+        if -_MOST_POWER <= power <= _MOST_POWER:
+            return self._product(x, self._z3.FPVal(2.0**-power, y.sort()))
         bare, minus = self._unsigned(x, y)
         found = self._z3.fpDiv(self._nearest, *bare)
         return self._negative(found) if minus else found

@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import permutations, product, zip_longest
 from typing import Any
 
 from miscompile.transforms.rules.draws import VariableDraw
@@ -19,6 +19,8 @@ _BOUNDS = {1: (3, (1, 2, 3, 0)), 2: (3, (1, 2))}
 """Greatest rank, and the sizes of an axis, by the number of tensor variables."""
 
 _MORE = (2, (1, 2))
+_MANY = 5
+_FEWEST = (2, (2,))
 _OPTIONS = (40, 40, 12, 6)
 """Options for the parameters of an operator, by the number of operators with open parameters on the left side."""
 
@@ -60,11 +62,15 @@ class Enumeration:
 
     def _shapes(self) -> Iterator[dict[str, tuple[int, ...]]]:
         names = variables(self.rule.left)
-        every = _hinted(self.rule.shapes, names) if self.rule.shapes else _free(names)
-        self.rng.shuffle(every)
-        if len(every) > _SHAPES_TRIED:
+        hinted, free = _hinted(self.rule.shapes, names) if self.rule.shapes else [], _free(names)
+        self.rng.shuffle(hinted)
+        scalars = free.pop(0)
+        self.rng.shuffle(free)
+        free.insert(0, scalars)
+        if len(free) > _SHAPES_TRIED:
             self.complete = False
-        yield from every[:_SHAPES_TRIED]
+        for pair in zip_longest(hinted, free[:_SHAPES_TRIED]):
+            yield from (shapes for shapes in pair if shapes is not None)
 
     def _bound(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Bindings]:
         start = {name: TermType(self.dtypes[name], shape) for name, shape in shapes.items()}
@@ -124,7 +130,9 @@ class Enumeration:
         for name, expression in zip(names, pattern.parameters, strict=True):
             if all(part in environment for part in expression.names):
                 given[name] = expression.value(environment)
-        found = [given] if len(given) == len(names) else self._some(list(options(pattern.op, types, given, environment)))
+        found = (
+            [given] if len(given) == len(names) else self._some(list(options(pattern.op, types, given, environment)))
+        )
         return [{name: each[name] for name in names} for each in found]
 
     def _at_random(self) -> Iterator[Bindings]:
@@ -146,13 +154,13 @@ def _binding(pattern: Apply, parameters: Given, environment: dict[str, Any]) -> 
 
 
 def _free(names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
-    most, sizes = _BOUNDS.get(len(names), _MORE)
+    most, sizes = _BOUNDS.get(len(names), _MORE if len(names) < _MANY else _FEWEST)
     every = [shape for rank in range(most + 1) for shape in product(sizes, repeat=rank)]
     return [dict(zip(names, shapes, strict=True)) for shapes in product(every, repeat=len(names))]
 
 
 def _hinted(hints: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
-    """Return the hinted shapes for all sizes of their letters; variables without a hint have few shapes."""
+    """Return the hinted shapes for all sizes of their letters, to be mixed with others; variables without a hint have few shapes."""
     others = [name for name in names if name not in dict(hints)]
     few = [dict(zip(others, shapes, strict=True)) for shapes in product(((), (1,), (2,)), repeat=len(others))]
     letters = sorted({letter for _, text in hints for letter in re.findall("[a-z]", text)})

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from miscompile.base.dtypes import DTYPES, FLOATS
 from miscompile.base.rng import stream
 from miscompile.transforms.rules.certify import described, type_text
 from miscompile.transforms.rules.kinds import ELEMENTS, TermType
-from miscompile.transforms.rules.proofs.algebra import same_normal_form
+from miscompile.transforms.rules.proofs.algebra import differ_in_exact_arithmetic, same_normal_form
 from miscompile.transforms.rules.proofs.elements import GENERIC, ElementTable, Obligation, obligation
 from miscompile.transforms.rules.proofs.floats import Difference, Domain, Points, explore, values_of_elements
 from miscompile.transforms.rules.proofs.instances import Enumeration
+from miscompile.transforms.rules.proofs.order import equal_by_order
 from miscompile.transforms.rules.proofs.solver import Verdict, decided, installed
 from miscompile.transforms.rules.proofs.symbolic import lifted
 from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, parts, type_of, variables
@@ -31,14 +32,17 @@ from miscompile.transforms.rules.specimens import BROKEN, dtypes_of, truth_value
 Status = Literal["proved", "exact on a domain", "tested only", "refuted"]
 """Proved for all values | equal bit for bit but for the exceptions | no proof | there is a counterexample."""
 
-_WORST: tuple[Status, ...] = ("proved", "exact on a domain", "tested only", "refuted")
+STATUSES: tuple[Status, ...] = get_args(Status)
+"""Each weaker than the one before."""
 
 INSTANCES = 100
 """Instances of one element type."""
 
 _INSTANCES_OF_CASTS = 6
 _CHECKED_TYPES = 8
-_EXPLORED = 3
+EXPLORED = 3
+"""Obligations on floats that are evaluated; most rules have no more."""
+
 _ALLOWED: Mapping[str, frozenset[Difference]] = {
     "bits": frozenset(),
     "zero": frozenset({"signed zeros"}),
@@ -88,7 +92,7 @@ class RuleProof:
             shares = ", ".join(f"{reason} {_percent(share)}" for reason, share in self.exceptions)
             said.append(f"exact except on {shares} of {self.points} points")
         elif self.points:
-            said.append(f"exact on {self.points} points")
+            said.append(f"exact on all {self.points} points")
         return "; ".join([*said, self.reason] if self.reason else said)
 
 
@@ -101,6 +105,7 @@ class _Work:
     """What instantiation found: obligations, each with the types it is about and the first instance that has it."""
 
     rule: Rule
+    explored: int
     obligations: dict[tuple[Obligation, tuple[str, ...]], Bindings] = field(default_factory=dict)
     instances: int = 0
     complete: bool = True
@@ -110,12 +115,13 @@ class _Work:
     dtypes: set[str] = field(default_factory=set)
 
 
-def prove(rule: Rule, most: int = INSTANCES) -> RuleProof:
+def prove(rule: Rule, most: int = INSTANCES, explored: int = EXPLORED) -> RuleProof:
     """Return what can be proved of `rule`, on up to `most` instances of each group of element types.
 
-    The answer is the same each time: no step depends on time or on the state of a random generator.
+    On floats, the `explored` smallest obligations are evaluated for the domain. The answer is the same each time: no
+    step depends on time or on the state of a random generator.
     """
-    work = _Work(rule)
+    work = _Work(rule, explored)
     try:
         _instantiate(work, most)
         if not work.instances:
@@ -258,12 +264,13 @@ def _compare_elements(work: _Work, environment: Bindings, together: tuple[str, .
 
 @dataclass(slots=True)
 class _Tally:
-    """The state of the proof: methods used, open questions by part, and the domain on floats."""
+    """The state of the proof: methods used, obligations by what became of them, and the domain on floats."""
 
     methods: set[str] = field(default_factory=set)
     open_integers: int = 0
     open_floats: int = 0
     unequal: int = 0
+    rounded: int = 0
     domain: Domain = field(default_factory=Domain)
 
 
@@ -271,7 +278,7 @@ def _discharged(work: _Work) -> RuleProof:
     tally = _Tally()
     if work.identical or not work.obligations:
         tally.methods.add("identical operations")
-    ordered = sorted(work.obligations.items(), key=lambda item: len(item[0][0].elements))
+    ordered = sorted(work.obligations.items(), key=lambda item: _size(item[0][0]))
     explored = 0
     for (stated, together), environment in ordered:
         integers = [dtype for dtype in together if dtype not in FLOATS]
@@ -282,18 +289,24 @@ def _discharged(work: _Work) -> RuleProof:
         if integers:
             _on_integers(work, stated, integers, environment, tally)
         if floats:
-            _on_floats(work, stated, floats, environment, tally, explored < _EXPLORED or not together)
+            _on_floats(work, stated, floats, environment, tally, explored < work.explored)
             explored += 1
     return _concluded(work, tally)
 
 
-def _on_integers(
-    work: _Work, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally
-) -> None:
+def _size(stated: Obligation) -> tuple[bool, int]:
+    """Return a key that puts small obligations first, and those without variables last."""
+    return not stated.variables, len(stated.elements)
+
+
+def _on_integers(work: _Work, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally) -> None:
     """Prove an obligation at every integer type, or count it as open. Raises Refutation."""
     numeric = [dtype for dtype in dtypes if dtype != "bool"]
     if numeric and same_normal_form(stated, "ring"):
         tally.methods.add("laws of rings")
+        dtypes = [dtype for dtype in dtypes if dtype == "bool"]
+    elif numeric and equal_by_order(stated, floats=False):
+        tally.methods.add("laws of order")
         dtypes = [dtype for dtype in dtypes if dtype == "bool"]
     for dtype in dtypes:
         typed = stated.typed(dtype) if dtype else stated
@@ -315,12 +328,14 @@ def _on_floats(
     if rule.exactness == "rounding":
         proved = same_normal_form(stated, "reals")
         tally.methods.update(["exact arithmetic"] if proved else [])
+        tally.rounded += proved
         tally.unequal += not proved
+        if not proved and differ_in_exact_arithmetic(stated):
+            raise Refutation(f"the sides differ in exact arithmetic{described(environment)}")
     else:
         proved = _decided_on_floats(rule, stated, dtypes, environment, tally)
         tally.open_floats += not proved
-    if not wanted:
-        tally.domain.whole &= proved
+    if not wanted and (proved or rule.exactness == "rounding"):
         return
     own = Domain()
     explore(stated, own)
@@ -331,11 +346,9 @@ def _on_floats(
         raise Refutation(f"the sides differ on floats: {', '.join(wrong)}{described(environment)}")
 
 
-def _decided_on_floats(
-    rule: Rule, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally
-) -> bool:
+def _decided_on_floats(rule: Rule, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally) -> bool:
     """Tell whether an obligation is proved in every format. Raises Refutation."""
-    if rule.exactness == "zero" and same_normal_form(stated, "floats"):
+    if rule.exactness == "zero" and equal_by_order(stated, floats=True):
         tally.methods.add("laws of order")
         return True
     proved = True
@@ -354,7 +367,6 @@ def _add(domain: Domain, own: Domain) -> None:
     domain.points += own.points
     domain.differing.update(own.differing)
     domain.formats |= own.formats
-    domain.whole &= own.whole
 
 
 def counterexample(stated: Obligation, verdict: Verdict) -> str:
@@ -377,15 +389,16 @@ def _concluded(work: _Work, tally: _Tally) -> RuleProof:
     if any(dtype not in FLOATS for dtype in admitted):
         integers = "tested only" if tally.open_integers else "proved"
     if any(dtype in FLOATS for dtype in admitted):
-        exact = not tally.domain.exceptions and not tally.open_floats
+        exact = not (tally.domain.exceptions or tally.open_floats or tally.rounded)
         floats = "tested only" if tally.unequal else "proved" if exact else "exact on a domain"
     if tally.open_integers:
         solver = "z3 left them open" if installed() else "z3 is not installed"
         reasons.append(f"{tally.open_integers} obligations on integers without proof: {solver}")
+    if tally.rounded and not tally.unequal:
+        reasons.append("equal in exact arithmetic")
     if tally.unequal:
         reasons.append(f"{tally.unequal} obligations not shown equal in exact arithmetic")
     if tally.open_floats:
-        how = "evaluated on short floats only"
-        reasons.append(f"{tally.open_floats} obligations on floats {how}")
-    status = max((part for part in (integers, floats) if part), key=_WORST.index, default="tested only")
+        reasons.append(f"{tally.open_floats} obligations on floats evaluated, not proved")
+    status = max((part for part in (integers, floats) if part), key=STATUSES.index, default="tested only")
     return _proof(work, status, integers, floats, tuple(sorted(tally.methods)), tally.domain, "; ".join(reasons))

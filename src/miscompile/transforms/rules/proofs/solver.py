@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.transforms.rules.proofs.elements import Obligation
-from miscompile.transforms.rules.proofs.formulas import FORMATS, Formula, InexpressibleError, Translation
+from miscompile.transforms.rules.proofs.formulas import FORMATS, SYMMETRIC, Formula, InexpressibleError, Translation
 
 Answer = Literal["proved", "refuted", "open"]
 """Equal for all values | there is a counterexample | not decided within the effort, or not expressible."""
 
 _EFFORT = 1_500_000
-_EFFORT_ON_FLOATS = 400_000
+_EFFORT_ON_FLOATS = 150_000
 _MOST_SPLITS = 5
 
 
@@ -49,7 +49,7 @@ def decided(stated: Obligation, zeros: bool) -> Verdict:
         return OPEN
     import z3
 
-    translation = Translation(z3)
+    translation = Translation(z3, zeros and stated.operators <= SYMMETRIC)
     values: list[Formula] = []
     try:
         for element in stated.elements:
@@ -109,13 +109,14 @@ def _model(
     values: Sequence[Formula],
 ) -> tuple[int | float | bool, ...]:
     return tuple(
-        _number(z3, model.eval(value, model_completion=True), element.sort)
+        number(z3, model.eval(value, model_completion=True), element.sort)
         for element, value in zip(stated.elements, values, strict=True)
         if element.op == "Variable"
     )
 
 
-def _number(z3: Any, value: Formula, sort: str) -> int | float | bool:  # noqa: ANN401 - the module
+def number(z3: Any, value: Formula, sort: str) -> int | float | bool:  # noqa: ANN401 - the module
+    """Return the number that a constant of z3 of element type `sort` stands for."""
     if z3.is_bool(value):
         return bool(z3.is_true(value))
     if not z3.is_fp(value):
