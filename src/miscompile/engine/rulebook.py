@@ -23,7 +23,10 @@ from miscompile.transforms.rules.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class RulebookEntry:
-    """A rule with its certificate and proof (None: not wanted), and its `matches` and `unions` over generated graphs."""
+    """A rule with its certificate and proof (None: not wanted).
+
+    `matches` and `unions` are counts over the generated graphs.
+    """
 
     rule: Rule
     certificate: Certificate | None

@@ -46,8 +46,8 @@ def command(names: tuple[str, ...], as_json: bool, markdown: bool, **given: Any)
     extreme integers as far as the rule's class promises. Exit code 1 means that a rule did not pass.
 
     A proof covers all small shapes up to a bound. On integers and truth values it holds for all values of every width;
-    on floats it gives the exceptions: NaN, infinities, signed zeros, overflow, subnormals, rounding. Some proofs need z3
-    (pip install 'miscompile[proofs]').
+    on floats it gives the exceptions: NaN, infinities, signed zeros, overflow, subnormals, rounding. Some proofs need
+    z3 (pip install 'miscompile[proofs]').
 
     \b
     More examples:

@@ -104,7 +104,7 @@ def _drawn(sort: str, rng: np.random.Generator) -> Array:
     words = rng.integers(0, 256, _DRAWN * dtype.itemsize, np.uint8).view(dtype)
     with np.errstate(all="ignore"):
         special = rng.choice(np.array([v for v in _SPECIAL if dtype.kind not in "iu" or math.isfinite(v)]), _DRAWN)
-        return np.where(rng.random(_DRAWN) < 0.3, special.astype(dtype), words)
+        return np.asarray(np.where(rng.random(_DRAWN) < 0.3, special.astype(dtype), words))
 
 
 def _points(count: int, stated: Obligation) -> Iterator[Points]:

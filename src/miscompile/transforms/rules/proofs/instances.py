@@ -160,12 +160,12 @@ def _free(names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
 
 
 def _hinted(hints: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
-    """Return the hinted shapes for all sizes of their letters, to be mixed with others; variables without a hint have few shapes."""
+    """Return the hinted shapes for all sizes of their letters, and few shapes for variables without a hint."""
     others = [name for name in names if name not in dict(hints)]
     few = [dict(zip(others, shapes, strict=True)) for shapes in product(((), (1,), (2,)), repeat=len(others))]
     letters = sorted({letter for _, text in hints for letter in re.findall("[a-z]", text)})
     choices = [(2, 3, 4) if letter in "hwl" else (1, 2, 3) if len(letters) < 4 else (1, 2) for letter in letters]
-    found = []
+    found: list[dict[str, tuple[int, ...]]] = []
     for sizes in product(*choices):
         size = dict(zip(letters, sizes, strict=True))
         hinted = {name: _sized(text, size) for name, text in hints}

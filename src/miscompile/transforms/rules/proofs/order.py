@@ -1,8 +1,8 @@
 """Laws of order: maxima and minima of the same elements are compared by the principle of zeros and ones.
 
 A law of maxima and minima holds in every total order if it holds for the values 0 and 1, so that a truth table decides
-it. Floats without NaN are totally ordered but for the sign of zero. A NaN spreads through maxima and minima, so that both
-sides are NaN for the same inputs where they depend on the same elements.
+it. Floats without NaN are totally ordered but for the sign of zero. A NaN spreads through maxima and minima, so that
+both sides are NaN for the same inputs where they depend on the same elements.
 """
 
 from typing import TypeAlias

@@ -2,9 +2,9 @@
 
 A rule is instantiated on all small shapes and parameters up to a bound. Elements that both sides compute by the same
 operators from the same operands are equal in every type. What remains are obligations: for integers and truth values
-they are proved by the laws of rings, at every width at once, or by the SMT solver at each width; for floats by the
-solver in each format, or evaluated on short floats, which yields the domain on which the sides agree bit for bit. A rule
-that rounds is proved equal in exact arithmetic.
+they are proved by the laws of rings or of order, at every width at once, or by the SMT solver at each width; for floats
+by the laws of order or the solver, in each format. Evaluation on short floats yields the domain on which the sides
+agree bit for bit. A rule that rounds is proved equal in exact arithmetic.
 """
 
 import re
@@ -51,7 +51,7 @@ _ALLOWED: Mapping[str, frozenset[Difference]] = {
 
 
 @dataclass(slots=True)
-class Refutation(Exception):
+class RefutedError(Exception):
     """A counterexample to a rule, in words."""
 
     reason: str
@@ -127,7 +127,7 @@ def prove(rule: Rule, most: int = INSTANCES, explored: int = EXPLORED) -> RulePr
         if not work.instances:
             return _proof(work, "tested only", "", "", (), Domain(), "no instance of its left side is small enough")
         return _discharged(work)
-    except Refutation as found:
+    except RefutedError as found:
         return _proof(work, "refuted", "", "", (), Domain(), found.reason)
 
 
@@ -173,7 +173,7 @@ def _is_about_types(rule: Rule) -> bool:
 
 
 def _instantiate(work: _Work, most: int) -> None:
-    """Compare all instances. Raises Refutation where the types differ or an expression fails."""
+    """Compare all instances. Raises RefutedError where the types differ or an expression fails."""
     rule = work.rule
     dtypes = dtypes_of(rule)
     truth, names = truth_values(rule.left), variables(rule.left)
@@ -215,7 +215,7 @@ def _compare(work: _Work, given: Mapping[str, str], together: tuple[str, ...], m
                 _compare_types(rule, {name: _retyped(v, together[0], other) for name, v in environment.items()})
     except BROKEN as error:
         where = described(found[-1]) if found else ""
-        raise Refutation(f"{type(error).__name__} ({error}) in an expression{where}") from error
+        raise RefutedError(f"{type(error).__name__} ({error}) in an expression{where}") from error
     for environment in found:
         _compare_elements(work, environment, together)
     work.complete &= enumeration.complete
@@ -235,7 +235,9 @@ def _compare_types(rule: Rule, environment: Bindings) -> None:
     expected, found = type_of(rule.left, environment), type_of(rule.right, environment)
     if expected is not None and expected != found:
         what = "is ill-formed" if found is None else f"has type {type_text(found)}"
-        raise Refutation(f"the right side {what}, the left side has type {type_text(expected)}{described(environment)}")
+        raise RefutedError(
+            f"the right side {what}, the left side has type {type_text(expected)}{described(environment)}"
+        )
 
 
 def _compare_elements(work: _Work, environment: Bindings, together: tuple[str, ...]) -> None:
@@ -300,7 +302,7 @@ def _size(stated: Obligation) -> tuple[bool, int]:
 
 
 def _on_integers(work: _Work, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally) -> None:
-    """Prove an obligation at every integer type, or count it as open. Raises Refutation."""
+    """Prove an obligation at every integer type, or count it as open. Raises RefutedError."""
     numeric = [dtype for dtype in dtypes if dtype != "bool"]
     if numeric and same_normal_form(stated, "ring"):
         tally.methods.add("laws of rings")
@@ -312,7 +314,7 @@ def _on_integers(work: _Work, stated: Obligation, dtypes: list[str], environment
         typed = stated.typed(dtype) if dtype else stated
         verdict = decided(typed, zeros=False)
         if verdict.answer == "refuted" and (reason := counterexample(typed, verdict)):
-            raise Refutation(reason + described(environment))
+            raise RefutedError(reason + described(environment))
         if verdict.answer == "proved":
             tally.methods.add("z3")
         else:
@@ -322,7 +324,7 @@ def _on_integers(work: _Work, stated: Obligation, dtypes: list[str], environment
 def _on_floats(
     work: _Work, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally, wanted: bool
 ) -> None:
-    """Prove an obligation for floats as far as the class of the rule promises, and explore it. Raises Refutation."""
+    """Prove an obligation for floats as far as the class of the rule promises, and explore it. Raises RefutedError."""
     rule = work.rule
     proved = False
     if rule.exactness == "rounding":
@@ -331,7 +333,7 @@ def _on_floats(
         tally.rounded += proved
         tally.unequal += not proved
         if not proved and differ_in_exact_arithmetic(stated):
-            raise Refutation(f"the sides differ in exact arithmetic{described(environment)}")
+            raise RefutedError(f"the sides differ in exact arithmetic{described(environment)}")
     else:
         proved = _decided_on_floats(rule, stated, dtypes, environment, tally)
         tally.open_floats += not proved
@@ -343,11 +345,11 @@ def _on_floats(
     allowed = _ALLOWED.get(rule.exactness)
     wrong = [why for why in own.exceptions if allowed is not None and why not in allowed]
     if wrong:
-        raise Refutation(f"the sides differ on floats: {', '.join(wrong)}{described(environment)}")
+        raise RefutedError(f"the sides differ on floats: {', '.join(wrong)}{described(environment)}")
 
 
 def _decided_on_floats(rule: Rule, stated: Obligation, dtypes: list[str], environment: Bindings, tally: _Tally) -> bool:
-    """Tell whether an obligation is proved in every format. Raises Refutation."""
+    """Tell whether an obligation is proved in every format. Raises RefutedError."""
     if rule.exactness == "zero" and equal_by_order(stated, floats=True):
         tally.methods.add("laws of order")
         return True
@@ -356,7 +358,7 @@ def _decided_on_floats(rule: Rule, stated: Obligation, dtypes: list[str], enviro
         typed = stated.typed(dtype) if dtype else stated
         verdict = decided(typed, zeros=rule.exactness == "zero")
         if verdict.answer == "refuted" and (reason := counterexample(typed, verdict)):
-            raise Refutation(reason + described(environment))
+            raise RefutedError(reason + described(environment))
         proved &= verdict.answer == "proved"
     if proved:
         tally.methods.add("z3")
@@ -400,5 +402,6 @@ def _concluded(work: _Work, tally: _Tally) -> RuleProof:
         reasons.append(f"{tally.unequal} obligations not shown equal in exact arithmetic")
     if tally.open_floats:
         reasons.append(f"{tally.open_floats} obligations on floats evaluated, not proved")
-    status = max((part for part in (integers, floats) if part), key=STATUSES.index, default="tested only")
+    stated: list[Status] = [part for part in (integers, floats) if part]
+    status: Status = max(stated, key=STATUSES.index, default="tested only")
     return _proof(work, status, integers, floats, tuple(sorted(tally.methods)), tally.domain, "; ".join(reasons))
