@@ -262,5 +262,6 @@ _REALS: Mapping[str, Normal] = {
     "Sin": _parity,
     "Cos": _parity,
     "Softmax": _softmax,
+    "Sqrt": lambda element, c: c[0] if c[0].number in (0, 1) else atom("Sqrt", c[0].terms),
     "ReduceMean": _mean,
 }

@@ -216,7 +216,7 @@ def _value(element: Element, operands: list[Array], points: Points, size: int) -
     if element.op == "Softmax":
         place = element.parameters[0]
         assert isinstance(place, int)
-        return evaluate(Symbol("Softmax", (0,)), (np.stack(operands),))[place]
+        return np.asarray(evaluate(Symbol("Softmax", (0,)), (np.stack(operands),))[place])
     return np.asarray(LANGUAGE[element.op].evaluate(tuple(operands), element.parameters, 0))
 
 

@@ -1,5 +1,6 @@
 """Instances of a rule on small tensors: all shapes, parameters and draws up to a bound, or a spread sample of them."""
 
+import math
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +22,13 @@ _BOUNDS = {1: (3, (1, 2, 3, 0)), 2: (3, (1, 2))}
 _MORE = (2, (1, 2))
 _MANY = 5
 _FEWEST = (2, (2,))
+_MOST_ELEMENTS = 18
 _OPTIONS = (40, 40, 12, 6)
 """Options for the parameters of an operator, by the number of operators with open parameters on the left side."""
 
 _INSTANCES_EACH = 12
 _SHAPES_TRIED = 1500
+_SHAPES_PER_INSTANCE = 20
 _RANDOM_TRIES = 60
 
 
@@ -67,9 +70,10 @@ class Enumeration:
         scalars = free.pop(0)
         self.rng.shuffle(free)
         free.insert(0, scalars)
-        if len(free) > _SHAPES_TRIED:
+        tried = min(_SHAPES_TRIED, self.most * _SHAPES_PER_INSTANCE)
+        if len(free) > tried:
             self.complete = False
-        for pair in zip_longest(hinted, free[:_SHAPES_TRIED]):
+        for pair in zip_longest(hinted, free[:tried]):
             yield from (shapes for shapes in pair if shapes is not None)
 
     def _bound(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Bindings]:
@@ -97,11 +101,13 @@ class Enumeration:
             yield from self._extended({**environment, draws[0].name: value}, draws[1:])
 
     def _some(self, values: list[Any]) -> list[Any]:
-        self.rng.shuffle(values)
+        """Return the first value and a sample of the others."""
+        first, rest = values[:1], values[1:]
+        self.rng.shuffle(rest)
         most = _OPTIONS[min(self._open, len(_OPTIONS) - 1)]
         if len(values) > most:
             self.complete = False
-        return values[:most]
+        return [*first, *rest][:most]
 
     def _filled(self, pattern: TermPattern, environment: dict[str, Any]) -> Iterator[tuple[dict[str, Any], TermType]]:
         """Yield `environment` with the parameters of `pattern` bound, and the type."""
@@ -156,6 +162,7 @@ def _binding(pattern: Apply, parameters: Given, environment: dict[str, Any]) -> 
 def _free(names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
     most, sizes = _BOUNDS.get(len(names), _MORE if len(names) < _MANY else _FEWEST)
     every = [shape for rank in range(most + 1) for shape in product(sizes, repeat=rank)]
+    every = [shape for shape in every if math.prod(shape) <= _MOST_ELEMENTS]
     return [dict(zip(names, shapes, strict=True)) for shapes in product(every, repeat=len(names))]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from miscompile.core.tensor import Array
 from miscompile.transforms.rules.proofs.elements import Obligation
 
-_MOST_LEAVES = 16
+_MOST_LEAVES = 19
 _MAXIMA = frozenset({"Max", "ReduceMax"})
 _MINIMA = frozenset({"Min", "ReduceMin"})
 

@@ -1,7 +1,8 @@
 """All parameters of an operator on operands of given types, up to a bound, for proofs on small tensors.
 
 The proposals of the certifier are random and reach larger shapes; these are complete up to their bound: axes and
-permutations are all there, sizes of parts and cuts are all there, pads reach from -1 to 2, steps to 2.
+permutations are all there, sizes of parts and cuts of one axis are all there, pads reach from -1 to 2, steps to 2.
+Cuts of several axes at once are those that take all, turn, or leave out an element at an end.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 from miscompile.base.dtypes import DTYPES
 from miscompile.transforms.rules.expressions import Bindings
 from miscompile.transforms.rules.kinds import KNOWN, TermType
-from miscompile.transforms.rules.proposals import Given
+from miscompile.transforms.rules.proposals import Given, unpadded
 
 Types: TypeAlias = tuple[TermType, ...]
 Options = Callable[[Types, Given, Bindings], Iterator[Given]]
@@ -100,12 +101,20 @@ def cuts(size: int) -> list[tuple[int, int, int]]:
     return [*found, *((b, e, -step) for b in range(size) for e in range(-1, b) for step in (1, 2))]
 
 
+def _few_cuts(size: int) -> list[tuple[int, int, int]]:
+    found = [(0, size, 1), (1, size, 1), (0, size - 1, 1), (1, size - 1, 1), (size - 1, -1, -1)]
+    return found if size > 1 else [(0, size, 1)]
+
+
 def _slice(types: Types, given: Given, environment: Bindings) -> Iterator[Given]:
     shape = types[0].shape
+    padded = [v for v in environment.values() if type(v) is tuple and len(v) == 2 * len(shape) and shape]
+    yield from (unpadded(shape, pads) for pads in padded[:1])
     for axes in (given["axes"],) if "axes" in given else subsets(range(len(shape))):
         if any(axis >= len(shape) for axis in axes):
             continue
-        for chosen in product(*[cuts(shape[axis]) for axis in axes]):
+        cut = cuts if len(axes) == 1 else _few_cuts
+        for chosen in product(*[cut(shape[axis]) for axis in axes]):
             begins, ends, steps = zip(*chosen, strict=True)
             yield {"axes": axes, "begins": begins, "ends": ends, "steps": steps}
 

@@ -24,6 +24,7 @@ from miscompile.transforms.rules.proofs.elements import GENERIC, ElementTable, O
 from miscompile.transforms.rules.proofs.floats import Difference, Domain, Points, explore, values_of_elements
 from miscompile.transforms.rules.proofs.instances import Enumeration
 from miscompile.transforms.rules.proofs.order import equal_by_order
+from miscompile.transforms.rules.proofs.selection import equal_in_each_case
 from miscompile.transforms.rules.proofs.solver import Verdict, decided, installed
 from miscompile.transforms.rules.proofs.symbolic import lifted
 from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, parts, type_of, variables
@@ -283,6 +284,9 @@ def _discharged(work: _Work) -> RuleProof:
     ordered = sorted(work.obligations.items(), key=lambda item: _size(item[0][0]))
     explored = 0
     for (stated, together), environment in ordered:
+        if equal_in_each_case(stated):
+            tally.methods.add("cases")
+            continue
         integers = [dtype for dtype in together if dtype not in FLOATS]
         floats = [dtype for dtype in together if dtype in FLOATS]
         if not together:

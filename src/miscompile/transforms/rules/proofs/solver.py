@@ -19,7 +19,7 @@ Answer = Literal["proved", "refuted", "open"]
 """Equal for all values | there is a counterexample | not decided within the effort, or not expressible."""
 
 _EFFORT = 1_500_000
-_EFFORT_ON_FLOATS = 150_000
+_EFFORT_ON_FLOATS = 400_000
 _MOST_SPLITS = 5
 
 
