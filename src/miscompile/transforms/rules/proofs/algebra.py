@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from miscompile.base.dtypes import DTYPES
 from miscompile.transforms.rules.proofs.elements import Element, Obligation
 
-Numbers = Literal["ring", "reals"]
+NumberDomain = Literal["ring", "reals"]
 """Integers modulo a power of two | real numbers."""
 
 Atom: TypeAlias = tuple[Hashable, ...]
@@ -120,7 +120,7 @@ def _order(key: Hashable) -> str:
     return str(key)
 
 
-def same_normal_form(stated: Obligation, numbers: Numbers) -> bool:
+def same_normal_form(stated: Obligation, numbers: NumberDomain) -> bool:
     """Tell whether both sides of an obligation have one normal form; False proves nothing."""
     sides = _normal_forms(stated, numbers)
     return sides is not None and sides[0] == sides[1]
@@ -137,7 +137,7 @@ def differ_in_exact_arithmetic(stated: Obligation) -> bool:
     return all(part[0] == "Variable" for side in sides for monomial, _ in side.terms for part, _ in monomial)
 
 
-def _normal_forms(stated: Obligation, numbers: Numbers) -> tuple[Polynomial, Polynomial] | None:
+def _normal_forms(stated: Obligation, numbers: NumberDomain) -> tuple[Polynomial, Polynomial] | None:
     """Return the normal forms of both sides; None where one is too large, or divides by zero."""
     values: list[Polynomial] = []
     try:
@@ -148,7 +148,7 @@ def _normal_forms(stated: Obligation, numbers: Numbers) -> tuple[Polynomial, Pol
     return values[stated.left], values[stated.right]
 
 
-def _normal(element: Element, children: list[Polynomial], numbers: Numbers) -> Polynomial:
+def _normal(element: Element, children: list[Polynomial], numbers: NumberDomain) -> Polynomial:
     if element.op == "Constant" and isinstance(element.parameters[0], int | float):
         value = element.parameters[0]
         if isinstance(value, bool) or value != value or value in (float("inf"), float("-inf")):

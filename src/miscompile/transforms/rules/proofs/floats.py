@@ -21,12 +21,12 @@ from miscompile.transforms.rules.kinds import ELEMENTS
 from miscompile.transforms.rules.proofs.elements import GENERIC, Element, Obligation
 from miscompile.transforms.rules.terms import LANGUAGE, Symbol, evaluate
 
-Difference = Literal["signed zeros", "NaN", "infinities", "overflow", "subnormals", "rounding"]
+FloatDifference = Literal["signed zeros", "NaN", "infinities", "overflow", "subnormals", "rounding"]
 """Why two results differ: by the sign of a zero alone, for a NaN or an infinity among the operands, because a result is
 not finite although the operands are, for subnormal numbers among the operands or results, or for none of these.
 """
 
-EXCEPTIONS: tuple[Difference, ...] = get_args(Difference)
+EXCEPTIONS: tuple[FloatDifference, ...] = get_args(FloatDifference)
 
 _FLOAT8: np.dtype[Any] = np.dtype(ml_dtypes.float8_e5m2)
 _FLOAT16: np.dtype[Any] = np.dtype(np.float16)
@@ -48,11 +48,11 @@ class Domain:
     """Where both sides agree: the number of `points` tried, those that differ by reason, and the formats."""
 
     points: int = 0
-    differing: Counter[Difference] = field(default_factory=Counter)
+    differing: Counter[FloatDifference] = field(default_factory=Counter)
     formats: set[str] = field(default_factory=set)
 
     @property
-    def exceptions(self) -> tuple[Difference, ...]:
+    def exceptions(self) -> tuple[FloatDifference, ...]:
         """The reasons for which results differ, in the order of EXCEPTIONS."""
         return tuple(reason for reason in EXCEPTIONS if self.differing[reason])
 
@@ -229,7 +229,7 @@ def _same(left: Array, right: Array) -> Array:
         return np.asarray(nans | ((left == right) & (np.signbit(left) == np.signbit(right))))
 
 
-def _reasons(operands: tuple[Array, ...], left: Array, right: Array) -> Counter[Difference]:
+def _reasons(operands: tuple[Array, ...], left: Array, right: Array) -> Counter[FloatDifference]:
     """Count the points by the reason why their results differ; the first of EXCEPTIONS that fits."""
     wide = [value.astype(np.float64) for value in operands if value.dtype.kind != "b"]
     results = [left.astype(np.float64), right.astype(np.float64)]
@@ -243,7 +243,7 @@ def _reasons(operands: tuple[Array, ...], left: Array, right: Array) -> Counter[
             np.any([~np.isfinite(value) for value in results], axis=0),
             np.any([(value != 0) & (np.abs(value) < least) for value in (*wide, *results)], axis=0),
         )
-    found: Counter[Difference] = Counter()
+    found: Counter[FloatDifference] = Counter()
     left_over = ~none
     for reason, case in zip(EXCEPTIONS, cases, strict=False):
         found[reason] = int((left_over & case).sum())

@@ -163,10 +163,10 @@ class Translation:
         return z3.If(value > zero, one, z3.If(value == zero, zero, self.constant(-1, dtype)))
 
 
-Operators: TypeAlias = Mapping[str, Callable[..., Formula]]
+FormulaTable: TypeAlias = Mapping[str, Callable[..., Formula]]
 
 
-def _integer_table(z3: Any, signed: bool) -> Operators:  # noqa: ANN401 - the module
+def _integer_table(z3: Any, signed: bool) -> FormulaTable:  # noqa: ANN401 - the module
     return {
         "Add": lambda x, y: x + y,
         "Sub": lambda x, y: x - y,
@@ -185,7 +185,7 @@ def _integer_table(z3: Any, signed: bool) -> Operators:  # noqa: ANN401 - the mo
     }
 
 
-def _truth_table(z3: Any) -> Operators:  # noqa: ANN401 - the module
+def _truth_table(z3: Any) -> FormulaTable:  # noqa: ANN401 - the module
     return {
         "Not": z3.Not,
         "And": z3.And,
@@ -209,7 +209,7 @@ class _Floats:
         self._nearest = z3.RNE()
         self._symmetric = symmetric
 
-    def table(self) -> Operators:
+    def table(self) -> FormulaTable:
         z3 = self._z3
         return {
             "Add": self._sum,

@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product, zip_longest
+from itertools import islice, permutations, product, zip_longest
 from typing import Any
 
 from miscompile.transforms.rules.draws import VariableDraw
@@ -26,7 +26,8 @@ _MOST_ELEMENTS = 18
 _OPTIONS = (40, 40, 12, 6)
 """Options for the parameters of an operator, by the number of operators with open parameters on the left side."""
 
-_INSTANCES_EACH = 12
+_INSTANCES_EACH = 5
+_CANDIDATES = 200
 _SHAPES_TRIED = 1500
 _SHAPES_PER_INSTANCE = 20
 _RANDOM_TRIES = 60
@@ -76,18 +77,19 @@ class Enumeration:
         for pair in zip_longest(hinted, free[:tried]):
             yield from (shapes for shapes in pair if shapes is not None)
 
-    def _bound(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Bindings]:
+    def _bound(self, shapes: Mapping[str, tuple[int, ...]]) -> list[Bindings]:
+        """Return instances with the given shapes, spread over the parameters."""
+        found = list(islice(self._every(shapes), _CANDIDATES))
+        if len(found) <= _INSTANCES_EACH:
+            return found
+        self.complete = False
+        return self.rng.sample(found, _INSTANCES_EACH)
+
+    def _every(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Bindings]:
         start = {name: TermType(self.dtypes[name], shape) for name, shape in shapes.items()}
-        found = 0
         for environment, _ in self._filled(self.rule.left, start):
-            if type_of(self.rule.left, environment) is None or not self.rule.admits(environment):
-                continue
-            for extended in self._extended(environment, self.rule.draws):
-                if found == _INSTANCES_EACH:
-                    self.complete = False
-                    return
-                found += 1
-                yield extended
+            if type_of(self.rule.left, environment) is not None and self.rule.admits(environment):
+                yield from self._extended(environment, self.rule.draws)
 
     def _extended(self, environment: Bindings, draws: Sequence[VariableDraw]) -> Iterator[Bindings]:
         if not draws:

@@ -16,7 +16,7 @@ _MOST_LEAVES = 19
 _MAXIMA = frozenset({"Max", "ReduceMax"})
 _MINIMA = frozenset({"Min", "ReduceMin"})
 
-Leaf: TypeAlias = tuple[int, bool]
+OrderLeaf: TypeAlias = tuple[int, bool]
 """An element that is no maximum or minimum, by its place, and whether it is negated; a place of -1 is zero."""
 
 _ZERO = -1
@@ -52,7 +52,7 @@ def _is_extreme(stated: Obligation, place: int) -> bool:
     return stated.elements[place].op in _MAXIMA | _MINIMA | {"Relu", "Neg"}
 
 
-def _parts(stated: Obligation, leaf: Leaf, floats: bool) -> tuple[bool, list[Leaf]] | None:
+def _parts(stated: Obligation, leaf: OrderLeaf, floats: bool) -> tuple[bool, list[OrderLeaf]] | None:
     """Return whether an element is a maximum, and of what; None for a leaf.
 
     The negative of a float turns the order around. That of an integer does not: the least one is its own.
@@ -71,10 +71,10 @@ def _parts(stated: Obligation, leaf: Leaf, floats: bool) -> tuple[bool, list[Lea
     return None
 
 
-def _leaves(stated: Obligation, root: int, floats: bool) -> set[Leaf]:
-    found: set[Leaf] = set()
-    seen: set[Leaf] = set()
-    pending: list[Leaf] = [(root, False)]
+def _leaves(stated: Obligation, root: int, floats: bool) -> set[OrderLeaf]:
+    found: set[OrderLeaf] = set()
+    seen: set[OrderLeaf] = set()
+    pending: list[OrderLeaf] = [(root, False)]
     while pending:
         leaf = pending.pop()
         if leaf in seen:
@@ -92,12 +92,12 @@ def _is_zero(stated: Obligation, place: int) -> bool:
     return place == _ZERO or (stated.elements[place].op == "Constant" and stated.elements[place].parameters[0] == 0)
 
 
-def _variable(stated: Obligation, leaves: set[Leaf]) -> set[int]:
+def _variable(stated: Obligation, leaves: set[OrderLeaf]) -> set[int]:
     """Return the places of the leaves that may be NaN."""
     return {place for place, _ in leaves if place != _ZERO and stated.elements[place].op != "Constant"}
 
 
-def _value(stated: Obligation, leaf: Leaf, table: dict[Leaf, Array], floats: bool) -> Array:
+def _value(stated: Obligation, leaf: OrderLeaf, table: dict[OrderLeaf, Array], floats: bool) -> Array:
     """Return the truth values of an element for those of the leaves."""
     if leaf not in table:
         parts = _parts(stated, leaf, floats)

@@ -21,11 +21,11 @@ from miscompile.transforms.rules.certify import described, type_text
 from miscompile.transforms.rules.kinds import ELEMENTS, TermType
 from miscompile.transforms.rules.proofs.algebra import differ_in_exact_arithmetic, same_normal_form
 from miscompile.transforms.rules.proofs.elements import GENERIC, ElementTable, Obligation, obligation
-from miscompile.transforms.rules.proofs.floats import Difference, Domain, Points, explore, values_of_elements
+from miscompile.transforms.rules.proofs.floats import Domain, FloatDifference, Points, explore, values_of_elements
 from miscompile.transforms.rules.proofs.instances import Enumeration
 from miscompile.transforms.rules.proofs.order import equal_by_order
 from miscompile.transforms.rules.proofs.selection import equal_in_each_case
-from miscompile.transforms.rules.proofs.solver import Verdict, decided, installed
+from miscompile.transforms.rules.proofs.solver import SolverVerdict, decided, installed
 from miscompile.transforms.rules.proofs.symbolic import lifted
 from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, parts, type_of, variables
 from miscompile.transforms.rules.specimens import BROKEN, dtypes_of, truth_values
@@ -44,7 +44,7 @@ _CHECKED_TYPES = 8
 EXPLORED = 3
 """Obligations on floats that are evaluated; most rules have no more."""
 
-_ALLOWED: Mapping[str, frozenset[Difference]] = {
+_ALLOWED: Mapping[str, frozenset[FloatDifference]] = {
     "bits": frozenset(),
     "zero": frozenset({"signed zeros"}),
 }
@@ -78,7 +78,7 @@ class RuleProof:
     rank: int
     size: int
     complete: bool
-    exceptions: tuple[tuple[Difference, float], ...] = ()
+    exceptions: tuple[tuple[FloatDifference, float], ...] = ()
     points: int = 0
     formats: tuple[str, ...] = ()
     reason: str = ""
@@ -375,7 +375,7 @@ def _add(domain: Domain, own: Domain) -> None:
     domain.formats |= own.formats
 
 
-def counterexample(stated: Obligation, verdict: Verdict) -> str:
+def counterexample(stated: Obligation, verdict: SolverVerdict) -> str:
     """Return the solver's counterexample in words, or nothing where the language's kernels do not confirm it."""
     sorts = [element.sort for element in stated.variables]
     values = tuple(np.array([v]).astype(ELEMENTS[s]) for v, s in zip(verdict.values, sorts, strict=True))

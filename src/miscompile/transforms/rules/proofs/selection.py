@@ -1,4 +1,4 @@
-"""Selections case by case: with every condition decided, both sides may apply the same operators to the same elements."""
+"""Selections case by case: where every condition is decided, both sides may be the same element."""
 
 from itertools import product
 

@@ -15,7 +15,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.transforms.rules.proofs.elements import Obligation
 from miscompile.transforms.rules.proofs.formulas import FORMATS, SYMMETRIC, Formula, InexpressibleError, Translation
 
-Answer = Literal["proved", "refuted", "open"]
+SolverAnswer = Literal["proved", "refuted", "open"]
 """Equal for all values | there is a counterexample | not decided within the effort, or not expressible."""
 
 _EFFORT = 1_500_000
@@ -24,14 +24,14 @@ _MOST_SPLITS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SolverVerdict:
     """The solver's answer; `values` holds a counterexample, a number for each variable."""
 
-    answer: Answer
+    answer: SolverAnswer
     values: tuple[int | float | bool, ...] = ()
 
 
-OPEN = Verdict("open")
+OPEN = SolverVerdict("open")
 
 
 def installed() -> bool:
@@ -40,7 +40,7 @@ def installed() -> bool:
 
 
 @cache
-def decided(stated: Obligation, zeros: bool) -> Verdict:
+def decided(stated: Obligation, zeros: bool) -> SolverVerdict:
     """Return whether a typed obligation holds for all values of its variables; `zeros` lets zeros differ in sign.
 
     Open where z3 is not installed.
@@ -70,7 +70,7 @@ def _answered(
     stated: Obligation,
     values: Sequence[Formula],
     floats: bool,
-) -> Verdict:
+) -> SolverVerdict:
     """Ask for a counterexample, case by case of what the selections depend on; ring laws simplify each case first."""
     cases = _conditions(z3, values)
     if floats or len(cases) > _MOST_SPLITS:
@@ -86,10 +86,10 @@ def _answered(
         solver.add(simple, *[case if truth else z3.Not(case) for case, truth in chosen])
         found = solver.check()
         if found == z3.sat:
-            return Verdict("refuted", _model(z3, solver.model(), stated, values))
+            return SolverVerdict("refuted", _model(z3, solver.model(), stated, values))
         if found != z3.unsat:
             return OPEN
-    return Verdict("proved")
+    return SolverVerdict("proved")
 
 
 def _conditions(z3: Any, values: Sequence[Formula]) -> list[Formula]:  # noqa: ANN401 - the module
