@@ -164,7 +164,7 @@ def _binding(pattern: Apply, parameters: Given, environment: dict[str, Any]) -> 
 def _free(names: tuple[str, ...]) -> list[dict[str, tuple[int, ...]]]:
     most, sizes = _BOUNDS.get(len(names), _MORE if len(names) < _MANY else _FEWEST)
     every = [shape for rank in range(most + 1) for shape in product(sizes, repeat=rank)]
-    every = [shape for shape in every if math.prod(shape) <= _MOST_ELEMENTS]
+    every = [shape for shape in every if math.prod(shape) <= _MOST_ELEMENTS and (0 not in shape or len(shape) < most)]
     return [dict(zip(names, shapes, strict=True)) for shapes in product(every, repeat=len(names))]
 
 
