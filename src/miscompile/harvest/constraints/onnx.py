@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import defs
 
 from miscompile.base.dtypes import DTYPES
@@ -41,11 +42,12 @@ _TEXTS = Held(Tensor("string", np.array(["ab", "", "Ünïcode", "ab"], object)))
 
 def operations() -> list[Operation]:
     """Return the newest version of every operator without bodies whose operands are dense tensors."""
-    found = (_operation(schema) for schema in defs.get_all_schemas() if not schema.deprecated)
+    found = (operation_of(schema) for schema in defs.get_all_schemas() if not schema.deprecated)
     return sorted((one for one in found if one is not None), key=lambda one: one.api)
 
 
-def _operation(schema: Any) -> Operation | None:  # noqa: ANN401 - an extension type
+def operation_of(schema: Any) -> Operation | None:  # noqa: ANN401 - an extension type
+    """Return the constraints of a schema; None if a required parameter is a body, a sequence or the like."""
     kinds = attribute_kinds(schema.name, schema.since_version, schema.domain)
     attributes = [
         _attribute(name, one, _KINDS[kinds[name]]) for name, one in schema.attributes.items() if kinds[name] in _KINDS
@@ -82,17 +84,36 @@ def _operand(formal: Any, schema: Any) -> Constraint:  # noqa: ANN401 - extensio
 
 def _attribute(name: str, one: Any, kind: ParameterKind) -> Constraint:  # noqa: ANN401 - an extension type
     text = str(one.description)
+    default = _default(one)
     values: tuple[Value, ...] = ()
     if kind == "text":
         values = listed_in(text)
+        values = (default, *values) if values and default is not None and default not in values else values
     elif kind == "int" and re.search(r"\b(bool|boolean|0 or 1|1 means|\(0 or|if 1|whether)\b", text, re.I):
         values = (0, 1)
     elif name in ("to", "dtype", "output_dtype", "stash_type") and kind == "int":
         values = (1, 10, 11, 16, 7, 6, 9)
     low, high = bounds_in(text)
     return Constraint(
-        name, (kind,), bool(one.required), values=values, low=low, high=high, axis=name in _AXES, place="attribute"
+        name,
+        (kind,),
+        bool(one.required),
+        default,
+        values=values,
+        low=low,
+        high=high,
+        axis=name in _AXES,
+        place="attribute",
     )
+
+
+def _default(one: Any) -> Value:  # noqa: ANN401 - an extension type
+    """Return the default of an attribute, None where there is none."""
+    if not one.default_value.type:
+        return None
+    value = onnx.helper.get_attribute_value(one.default_value)
+    plain = value.decode() if isinstance(value, bytes) else value
+    return tuple(plain) if isinstance(plain, list) else plain if isinstance(plain, int | float | str) else None
 
 
 def runs(instance: Instance) -> bool:
