@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from miscompile.instances.instance import Library
 
 KINDS = ("tests", "constraints", "neighbours", "relations")
-"""Origins of instances: tests, constraints from documentation and signatures, neighbours of tests, related operators."""
+"""Origins of instances: tests, constraints from documentation, neighbours of tests, related operators."""
 _SHOWN = 12
 _COVERAGE = "coverage"
 
