@@ -169,7 +169,7 @@ def _keys(one: _Triaged) -> Iterator[Hashable]:
         attributes = frozenset(model.graph.nodes[0].attributes)
         part = _PART.search(stored.finding.message)
         yield held.target, signature.kind, _family(operators), attributes, aspect, part[0] if part else ""
-    elif signature.kind in ("wrong", "special"):
+    elif signature.kind in ("wrong", "special", "cost"):
         yield held.target, signature.kind, signature.stage, signature.text.rpartition(":")[0] or signature.text
 
 

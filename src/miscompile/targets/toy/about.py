@@ -1,6 +1,7 @@
 """The description of the toy compiler."""
 
 from miscompile.targets.about import About
+from miscompile.targets.toy.transforms import TRANSFORMS
 
 ABOUT = About(
     name="toy",
@@ -15,6 +16,8 @@ ABOUT = About(
     ci_tests=3000,
     max_ir_version=11,
     dynamic=True,
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.toy.transforms:settled",
     passes=(
         "ConstantFolding",
         "IdentityElimination",

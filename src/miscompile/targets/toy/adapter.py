@@ -3,38 +3,64 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor, numpy_name
+from miscompile.targets.guards import Guarded, guarded, require_intact, target_of, watched
+from miscompile.targets.presentations import own_transform
 from miscompile.targets.toy.bugs import parse_bugs
 from miscompile.targets.toy.ir import Code, ToyError, Type
 from miscompile.targets.toy.kernels.table import evaluate
 from miscompile.targets.toy.passes.pipeline import optimise
 from miscompile.targets.toy.reader import read
+from miscompile.targets.toy.transforms import TRANSFORMS
 
 LEVELS = ("off", "basic", "full")
 
 
 @dataclass(frozen=True, slots=True)
 class ToySession:
-    """A compiled program, ready to be interpreted any number of times."""
+    """A compiled program, ready to be interpreted any number of times; `guards` says that its memory is guarded."""
 
     code: Code
+    guards: Guarded | None = None
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Interpret the program on `feed`; return fresh tensors in the order of the graph outputs.
 
         An output that no call defines is None. Raises ToyError when `feed` does not fit the program's inputs, and
-        the exceptions of kernels.
+        the exceptions of kernels, OverrunError for guarded memory that was written around an output.
         """
+        if self.guards is not None:
+            return self._run_guarded(self._bind(feed), self.guards)
+        values = self._computed(self._bind(feed))
+        return tuple(_tensor(values.get(name)) for name in self.code.outputs)
+
+    def _computed(self, fed: dict[str, Array]) -> dict[str, Array]:
+        """Return all values of the program by name."""
         values: dict[str, Array] = dict(self.code.constants)
-        values.update(self._bind(feed))
+        values.update(fed)
         for call in self.code.calls:
             args = tuple(values[name] if name else None for name in call.inputs)
             values.update(zip(call.outputs, evaluate(call, args), strict=False))
-        return tuple(_tensor(values.get(name)) for name in self.code.outputs)
+        return values
+
+    def _run_guarded(self, fed: dict[str, Array], guards: Guarded) -> tuple[Tensor | None, ...]:
+        """Run on inputs and write to outputs that lie between guard pages."""
+        inputs = {name: guarded(name, "input", array, guards.place) for name, array in fed.items()}
+        with watched(list(inputs.values()), guards.fill):
+            values = self._computed({name: guard.array for name, guard in inputs.items()})
+        makers = {name: call.op for call in self.code.calls for name in call.outputs}
+        made = {name: values[name] for name in self.code.outputs if name in values}
+        targets = {name: target_of(name, array, guards.place, guards.fill) for name, array in made.items()}
+        with watched(list(targets.values()), guards.fill):
+            for name, guard in targets.items():
+                _write(made[name], guard.array, makers.get(name, ""))
+        require_intact(list(targets.values()))
+        return tuple(_tensor(targets[name].array) if name in targets else None for name in self.code.outputs)
 
     def _bind(self, feed: Feed) -> dict[str, Array]:
         if len(feed) != len(self.code.inputs):
@@ -59,6 +85,14 @@ def _tensor(array: Array | None) -> Tensor | None:
     return None if array is None else Tensor(numpy_name(array.dtype), np.array(array, order="C"))
 
 
+def _write(value: Array, target: Array, maker: str) -> None:
+    """Write an output to its memory; faults abs_writes_behind and sqrt_leaves_last."""
+    count = value.size - (maker == "LeavingSqrt")
+    target.reshape(-1)[:count] = value.reshape(-1)[:count]
+    if maker == "WritingAbs":
+        as_strided(target.reshape(-1), (value.size + 1,))[value.size] = 0
+
+
 class ToyAdapter:
     """The toy as a target. Option `bugs` names the planted faults to switch on (`bugs.py`); none is the default."""
 
@@ -76,7 +110,7 @@ class ToyAdapter:
         self._fired = ()
         code = read(program.payload)
         self._fired = optimise(code, build.level, build.disabled, self._bugs)
-        return ToySession(code)
+        return ToySession(code, own_transform(build.transform, TRANSFORMS))
 
     def fired(self, log: str) -> tuple[str, ...]:
         """The names of the passes that changed the program of the last build; the log is not needed."""
