@@ -91,7 +91,7 @@ def test_values_of_other_tests_are_tried() -> None:
 
 
 def test_lists_of_integers_change_one_element_at_a_time() -> None:
-    kernel = {"X": _held(1, 1, 5, 5), "kernel_shape": (2, 3)}
+    kernel: Values = {"X": _held(1, 1, 5, 5), "kernel_shape": (2, 3)}
     found = [
         change.values["kernel_shape"]
         for change in attributes(_scene("MaxPool", 12, kernel))

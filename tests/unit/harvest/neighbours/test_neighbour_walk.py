@@ -16,7 +16,7 @@ from miscompile.harvest.neighbours.coverage import Coverage, pairs_of
 from miscompile.harvest.neighbours.onnx import refusal, subjects
 from miscompile.harvest.neighbours.walk import STEPS, neighbours, scene_of
 from miscompile.instances.code import decoded, digest_of, encoded
-from miscompile.instances.instance import Instance
+from miscompile.instances.instance import Instance, OperandPolicy
 from miscompile.instances.values import Held
 from miscompile.producers.instances.migrated import migrate
 
@@ -112,21 +112,15 @@ def test_coverage_counts_and_says_why_a_class_is_missing() -> None:
     assert why["int8"].startswith("not tried")
 
 
-def test_the_program_of_an_instance_obeys_its_operands() -> None:
-    def ports(operands: str) -> tuple[int, int]:
-        test = migrate(
-            decoded(
-                encoded(Instance("onnx", "Add", "node", inputs=(_held(3), _held(3)), version=14, operands=operands))
-            )
-        )  # type: ignore[arg-type] # the type checker does not narrow texts
-        assert test is not None
-        model = onnx.load_from_string(test.case.program.payload)
-        return len(model.graph.input), len(model.graph.initializer)
-
-    assert ports("") == (2, 0)
-    assert ports("first fed") == (1, 1)
-    assert ports("first constant") == (1, 1)
-    assert ports("shared") == (1, 0)
+@pytest.mark.parametrize(
+    ("policy", "inputs", "constants"), [("", 2, 0), ("first fed", 1, 1), ("first constant", 1, 1), ("shared", 1, 0)]
+)
+def test_the_program_of_an_instance_obeys_its_operands(policy: OperandPolicy, inputs: int, constants: int) -> None:
+    add = Instance("onnx", "Add", "node", inputs=(_held(3), _held(3)), version=14, operands=policy)
+    test = migrate(decoded(encoded(add)))
+    assert test is not None
+    model = onnx.load_from_string(test.case.program.payload)
+    assert (len(model.graph.input), len(model.graph.initializer)) == (inputs, constants)
 
 
 def test_onnx_refuses_what_is_not_valid() -> None:
