@@ -18,6 +18,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.harvest.constraints.documents import bounds_in, listed_in
 from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
+from miscompile.harvest.constraints.pages import broken
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
@@ -33,6 +34,15 @@ _KINDS: dict[str, ParameterKind] = {
     "floats": "floats",
 }
 _AXES = frozenset({"axis", "axes", "batch_axis", "time_axis"})
+_FLAG = re.compile(
+    r"\b(?:bool|boolean|0 or 1|1 means|\(0 or|if 1|whether|set to `?1|set to true|if true|it is true by default"
+    r"|=1 indicates|0 is |0 - |0 \(false\)|1, which means|\w+`? ?(?:=|is) ?`?1`?(?: indicates)?,"
+    r"|linear transformation before)",
+    re.I,
+)
+"""A description of an integer attribute that stands for a truth value."""
+_COUNTS = frozenset({"max_skip_count", "left_window_size", "right_window_size", "rotary_embedding_dim", "k"})
+"""Integer attributes whose description reads like that of a truth value."""
 _WHOLE = frozenset({"axes", "pads", "split", "shape", "repeats", "starts", "ends", "steps", "sizes", "k", "indices"})
 """Inputs with small integers that describe the other inputs."""
 
@@ -89,10 +99,8 @@ def _attribute(name: str, one: Any, kind: ParameterKind) -> Constraint:  # noqa:
     if kind == "text":
         values = listed_in(text)
         values = (default, *values) if values and default is not None and default not in values else values
-    elif kind == "int" and re.search(r"\b(bool|boolean|0 or 1|1 means|\(0 or|if 1|whether)\b", text, re.I):
-        values = (0, 1)
-    elif name in ("to", "dtype", "output_dtype", "stash_type") and kind == "int":
-        values = (1, 10, 11, 16, 7, 6, 9)
+    elif kind == "int":
+        values = _numbers(name, text)
     low, high = bounds_in(text)
     return Constraint(
         name,
@@ -107,6 +115,21 @@ def _attribute(name: str, one: Any, kind: ParameterKind) -> Constraint:  # noqa:
     )
 
 
+def _numbers(name: str, text: str) -> tuple[Value, ...]:
+    """Return the integers that a description lists; none if it allows any."""
+    if name in ("to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "precision"):
+        return (1, 10, 11, 16, 7, 6, 9)
+    if name == "stash_type":
+        return (1,)
+    ticked = [int(number) for number in dict.fromkeys(re.findall(r"`(\d+)`(?: \(\w+\))?[:;,]", text))]
+    if len(ticked) > 2:
+        return tuple(ticked)
+    only = re.search(r"(?:only|one of) (\d)(?: \(default\))?,? or (\d)", text)
+    if only:
+        return tuple(sorted(map(int, only.groups())))
+    return (0, 1) if _FLAG.search(text) and name not in _COUNTS else ()
+
+
 def _default(one: Any) -> Value:  # noqa: ANN401 - an extension type
     """Return the default of an attribute, None where there is none."""
     if not one.default_value.type:
@@ -117,7 +140,9 @@ def _default(one: Any) -> Value:  # noqa: ANN401 - an extension type
 
 
 def runs(instance: Instance) -> bool:
-    """Tell whether onnx accepts the node and its reference evaluator runs it."""
+    """Tell whether onnx accepts the node, it fulfils its operator's page, and the reference evaluator runs it."""
+    if broken(instance):
+        return False
     try:
         model, feed = to_model(instance)
         check(model)

@@ -20,6 +20,8 @@ Item = tuple[str, str]
 _RANKS = 6
 _LARGE, _SMALL = 1e4, 1e-4
 _WIDE = 1000
+_ORDER = ("large", "below -1", "out of range", "first, negative", "-1", "negative", "0", "last", "above 1")
+"""Classes of integers, the most unusual first."""
 
 
 def classes(scene: Scene) -> dict[str, str]:
@@ -139,9 +141,13 @@ def _float(value: float) -> str:
 
 
 def _integers(value: tuple[int, ...], one: Constraint, rank: int) -> str:
+    """Return the class of a list: alike or mixed, and the class of its most unusual element."""
     if not value:
         return "empty"
-    length = str(len(value)) if len(value) < 4 else "4 or more"
-    alike = "alike" if len(set(value)) == 1 else "repeats" if len(set(value)) < len(value) and one.axis else "mixed"
-    parts = sorted({_integer(item, one, rank) for item in value})
-    return f"{length} {alike}: {' '.join(parts)}"
+    alike = "all" if len(set(value)) == 1 else "repeats," if len(set(value)) < len(value) and one.axis else "some"
+    parts = {_integer(item, one, rank) for item in value}
+    return f"{alike} {min(parts, key=_unusual)}"
+
+
+def _unusual(part: str) -> int:
+    return _ORDER.index(part) if part in _ORDER else len(_ORDER)

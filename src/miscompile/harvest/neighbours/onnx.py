@@ -14,6 +14,8 @@ from miscompile.core.case import Dim
 from miscompile.graph.check import check
 from miscompile.graph.model import Model, TensorType
 from miscompile.harvest.constraints.onnx import operation_of
+from miscompile.harvest.constraints.pages import broken
+from miscompile.harvest.neighbours.body import disagreement, overflows
 from miscompile.harvest.neighbours.call import Subject
 from miscompile.harvest.neighbours.run import write
 from miscompile.instances.instance import Instance
@@ -44,23 +46,32 @@ def subjects(tests: Iterable[Instance]) -> Iterator[tuple[Subject, list[Instance
 
 
 def refusal(instance: Instance) -> str:
-    """Return why onnx refuses the node, empty if its checker, its inference and its reference evaluator agree on it.
+    """Return why a node is no test, empty if all judges agree on it.
 
-    The model is the one that a migration makes. Where the results have other types than inference says, one of the two
-    is wrong, so the node is no test.
+    The judges are onnx's checker and inference, the operator's page, the reference evaluator, and the body that the
+    schema gives for the operator as a function. The model is the one that a migration makes. Where two judges disagree,
+    one of them is wrong, so the node is no test.
     """
     try:
         model, feed = to_model(instance, "known")
         check(model)
     except ModelError:
         return "onnx's checker refuses it"
+    said = broken(instance)
+    if said:
+        return said
     names = [info.name for info in model.graph.inputs]
+    fed = {name: to_array(value) for name, value in zip(names, feed, strict=True)}
     try:
-        results = evaluated(model, {name: to_array(value) for name, value in zip(names, feed, strict=True)})
+        results = evaluated(model, fed)
         agrees = _agree(model, results)
     except ModelError:
         return "onnx's reference evaluator refuses it"
-    return "" if agrees else "onnx's inference and its reference evaluator disagree"
+    if not agrees:
+        return "onnx's inference and its reference evaluator disagree"
+    if overflows(instance, results):
+        return "a result of finite operands is not finite"
+    return disagreement(instance, results)
 
 
 def _agree(model: Model, results: dict[str, object]) -> bool:

@@ -12,6 +12,9 @@ _SIZES = (0, 1, 3, 7, 8, 17, 33)
 _LARGEST = 1 << 13
 """Greatest number of elements of a tensor that a step makes."""
 
+_DEEPEST = 8
+"""Greatest rank that a step makes."""
+
 _RANKS: tuple[tuple[str, Callable[[Array], Array | None]], ...] = (
     ("with a leading dimension of 1", lambda array: array[np.newaxis]),
     ("with a trailing dimension of 1", lambda array: array[..., np.newaxis]),
@@ -31,7 +34,7 @@ def ranks(scene: Scene) -> Iterator[Change]:
     for names in sorted(groups):
         for words, change in _RANKS:
             made = {name: change(found[name].array) for name in names}
-            if all(array is not None and 0 < array.ndim + 1 <= 9 for array in made.values()):
+            if all(array is not None and array.ndim <= _DEEPEST and array.size <= _LARGEST for array in made.values()):
                 values = {name: _held(found[name], array) for name, array in made.items() if array is not None}
                 yield Change(values, f"{', '.join(names)} {words}")
 

@@ -1,8 +1,8 @@
 """The walk from instances to their neighbours: which are tried, and which are kept.
 
-One step at a time first, each kind of step in turn, so that every kind is tried. Then two: a random neighbour of a
-random instance gets a change of another kind. Among the candidates of a kind, the one that has most pairs of classes
-which no kept instance has is tried first, and one without any is not kept.
+The neighbours at one step come first, each kind of step in turn, so that every kind is tried. Then each kept neighbour
+gets a second step of any kind, and if that is not enough, a third. Among the candidates, the one that has most pairs of
+classes which no kept instance has is tried first, and one without any is not kept.
 """
 
 import heapq
@@ -47,8 +47,10 @@ _LARGEST = 1 << 12
 """Greatest number of elements of an instance from which neighbours are made."""
 _TRIES = 6
 """Tried neighbours for each that may be kept."""
-_DOUBLE = 4
-"""Neighbours at two steps that are drawn for each that may be kept."""
+_FURTHER = 2
+"""Steps after the first."""
+_TRIED_OF_BASE = 4
+"""Tried neighbours of a neighbour for each that is wanted of it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def neighbours(
     named = [(one, values) for one in tests if (values := parameters_of(subject, one)) is not None]
     walk = _Walk(subject, named, seed, limit, refusal, coverage)
     yield from walk.single()
-    yield from walk.double()
+    yield from walk.further()
 
 
 class _Walk:
@@ -107,6 +109,7 @@ class _Walk:
         small = [pair for pair in tests if pair[0].elements() <= _LARGEST]
         self._siblings = tuple(values for _, values in tests[:64])
         self._bases = self._chosen(small)
+        self._kept: list[Candidate] = []
         self._met = {digest_of(one) for one, _ in tests}
         for _, values in tests:
             if values not in (base.values for base in self._bases):
@@ -138,22 +141,30 @@ class _Walk:
                 if found is not None:
                     yield found
 
-    def double(self) -> Iterator[Instance]:
-        """Yield neighbours at two steps."""
-        made: list[Candidate] = []
-        names = list(STEPS)
-        for _ in range(_DOUBLE * self._limit if self._bases else 0):
-            base = self._draw.choice(self._bases)
-            first, second = self._draw.sample(names, 2)
-            middle = list(self._after(base, STEPS[first]))
-            ends = list(self._after(self._draw.choice(middle), STEPS[second])) if middle else []
-            if ends:
-                made.append(self._draw.choice(ends))
-        queue = _queue(made, self._coverage)
-        while queue and self._coverage.kept < self._limit and not self._spent(self._limit):
-            found = self._next(queue)
-            if found is not None:
-                yield found
+    def further(self) -> Iterator[Instance]:
+        """Yield neighbours of kept neighbours, a few of each, and then of those."""
+        for _ in range(_FURTHER):
+            bases, self._kept = self._kept, []
+            if not bases or self._coverage.kept >= self._limit:
+                return
+            self._draw.shuffle(bases)
+            most = max(1, (self._limit - self._coverage.kept) // len(bases))
+            for base in bases:
+                queue = _queue((one for step in STEPS.values() for one in self._after(base, step)), self._coverage)
+                yield from self._some(queue, most)
+                if self._coverage.kept >= self._limit or self._spent(self._limit):
+                    return
+
+    def _some(self, queue: "list[_Ranked]", most: int) -> Iterator[Instance]:
+        """Yield the best of a queue, until so many are found or four times as many were tried."""
+        tried, found = self._coverage.tried, 0
+        while queue and found < most and self._coverage.kept < self._limit:
+            if self._coverage.tried - tried >= _TRIED_OF_BASE * most:
+                return
+            instance = self._next(queue)
+            if instance is not None:
+                found += 1
+                yield instance
 
     def _spent(self, share: int) -> bool:
         return self._coverage.tried >= _TRIES * share
@@ -179,6 +190,7 @@ class _Walk:
             self._coverage.refuse(candidate.pairs, reason)
             return None
         self._coverage.keep(candidate.pairs)
+        self._kept.append(candidate)
         return instance
 
 

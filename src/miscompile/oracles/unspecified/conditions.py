@@ -86,6 +86,28 @@ def _is_not_finite(instance: Instance, feed: Feed) -> bool:
     return not all(np.isfinite(value.numbers()).all() for value in floats)
 
 
+def _clips(instance: Instance, feed: Feed) -> bool:
+    """A recurrent layer clips its gates."""
+    return instance.parameters().get("clip") is not None
+
+
+def _odd_norm(instance: Instance, feed: Feed) -> bool:
+    """The norm is of an odd order, of elements of which some are negative."""
+    given, order = numbers(operand(instance, 0)), instance.parameters().get("p", 2)
+    return isinstance(order, int) and order % 2 == 1 and given is not None and bool((given < 0).any())
+
+
+def _third_is_given(instance: Instance, feed: Feed) -> bool:
+    """There is a third operand."""
+    return operand(instance, 2) is not None
+
+
+def _pools_one_axis(instance: Instance, feed: Feed) -> bool:
+    """The window has one dimension."""
+    window = instance.parameters().get("kernel_shape")
+    return isinstance(window, tuple | list) and len(window) == 1
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "shifts too far": _shifts_too_far,
     "divides by zero": _divides_by_zero,
@@ -94,6 +116,10 @@ CONDITIONS: Mapping[str, Condition] = {
     "an operand is float64": _has_double,
     "an operand is not finite": _is_not_finite,
     "third operand is true": _third_is_true,
+    "a clip is given": _clips,
+    "an odd norm of negative elements": _odd_norm,
+    "third operand is given": _third_is_given,
+    "the window has one dimension": _pools_one_axis,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

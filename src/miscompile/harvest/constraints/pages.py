@@ -1,0 +1,398 @@
+"""Conditions that the pages of ONNX's operators state, and that neither onnx's checker nor its evaluator checks.
+
+A node that breaks one is no test: a compiler may refuse it, or return anything.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.core.tensor import Tensor
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Drawn, Held, tensor_of
+from miscompile.producers.instances.onnx_model import split_api
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The operands and attributes of an instance, as conditions look at them."""
+
+    instance: Instance
+
+    def tensor(self, place: int) -> Tensor | None:
+        """Return an operand, None if it is absent or no tensor."""
+        given = self.instance.inputs
+        value = given[place] if place < len(given) else None
+        return tensor_of(value) if isinstance(value, Held | Drawn) else None
+
+    def shape(self, place: int) -> tuple[int, ...] | None:
+        """Return the shape of an operand, None if it is absent."""
+        found = self.tensor(place)
+        return None if found is None else found.shape
+
+    def numbers(self, place: int) -> list[float]:
+        """Return the elements of an operand, none if it is absent."""
+        found = self.tensor(place)
+        return [] if found is None else [float(item) for item in found.numbers().ravel().tolist()]
+
+    def whole(self, name: str, default: int) -> int:
+        """Return an integer attribute."""
+        value = self.instance.kwargs.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def text(self, name: str, default: str) -> str:
+        """Return a text attribute."""
+        value = self.instance.kwargs.get(name, default)
+        return value if isinstance(value, str) else default
+
+    def whole_list(self, name: str) -> list[int]:
+        """Return a list of integers, empty if it is left out."""
+        value = self.instance.kwargs.get(name, ())
+        return [item for item in value if isinstance(item, int)] if isinstance(value, tuple | list) else []
+
+
+Holds = Callable[[Node], bool]
+"""Tells whether a node fulfils a condition."""
+
+
+def broken(instance: Instance) -> str:
+    """Return the first condition of its operator's page that a node breaks, empty if it fulfils all."""
+    domain, op = split_api(instance.api)
+    node = Node(instance)
+    for words, holds in CONDITIONS.get(op, ()) if not domain else ():
+        if not holds(node):
+            return f"the operator's page: {words}"
+    return ""
+
+
+def _ranks(**ranks: int) -> Iterator[tuple[str, Holds]]:
+    """Yield a condition for each operand, given as `p2=1` for rank 1 of the operand at place 2."""
+    for word, rank in ranks.items():
+        place = int(word[1:])
+
+        def holds(node: Node, place: int = place, rank: int = rank) -> bool:
+            shape = node.shape(place)
+            return shape is None or len(shape) == rank
+
+        yield f"operand {place} has rank {rank}", holds
+
+
+def _channels(place: int) -> tuple[str, Holds]:
+    def holds(node: Node) -> bool:
+        shape, of = node.shape(place), node.shape(0)
+        return shape is None or (of is not None and len(of) > 1 and shape == (of[1],))
+
+    return f"operand {place} has one element for each channel", holds
+
+
+def _outputs(weights: int, place: int, *, transposed: bool = False) -> tuple[str, Holds]:
+    """Return the condition that a bias has one element for each channel of the result."""
+
+    def holds(node: Node) -> bool:
+        shape, of = node.shape(place), node.shape(weights)
+        if shape is None or of is None:
+            return True
+        count = of[1] * node.whole("group", 1) if transposed and len(of) > 1 else of[0]
+        return shape == (count,)
+
+    return f"operand {place} has one element for each channel of the result", holds
+
+
+def _at_least(place: int, least: float, most: float = math.inf) -> tuple[str, Holds]:
+    said = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+    return (
+        f"the elements of operand {place} are {said}",
+        lambda node: all(least <= item <= most for item in node.numbers(place)),
+    )
+
+
+def _positive(*places: int) -> Iterator[tuple[str, Holds]]:
+    for place in places:
+
+        def holds(node: Node, place: int = place) -> bool:
+            return all(item > 0 for item in node.numbers(place))
+
+        yield f"the elements of operand {place} are positive", holds
+
+
+def _same_shape(one: int, other: int) -> tuple[str, Holds]:
+    def holds(node: Node) -> bool:
+        first, second = node.shape(one), node.shape(other)
+        return first is None or second is None or first == second
+
+    return f"operands {one} and {other} have the same shape", holds
+
+
+def _indices(default: int | None) -> tuple[str, Holds]:
+    """Return the condition that indices along an axis are within the first operand; `default` is that of the axis."""
+
+    def holds(node: Node) -> bool:
+        shape = node.shape(0) or ()
+        axis = node.whole("axis", 0 if default is None else default)
+        if not -len(shape) <= axis < len(shape):
+            return False
+        return all(-shape[axis] <= item < shape[axis] for item in node.numbers(1))
+
+    return "indices are within the size of the axis", holds
+
+
+def _tuples(node: Node) -> bool:
+    """Tell whether each tuple of indices is within the first operand."""
+    indices, shape = node.tensor(1), node.shape(0) or ()
+    if indices is None or not indices.shape:
+        return False
+    batch, width = node.whole("batch_dims", 0), indices.shape[-1]
+    sizes = np.array(shape[batch : batch + width])
+    found = indices.numbers().reshape(-1, width) if width else indices.numbers().reshape(0, 0)
+    return len(sizes) == width and bool(((found >= -sizes) & (found < sizes)).all())
+
+
+def _updates(node: Node) -> bool:
+    shape, indices, updates = node.shape(0), node.shape(1), node.shape(2)
+    return shape is None or not indices or updates == (*indices[:-1], *shape[indices[-1] :])
+
+
+def _same_rank(node: Node) -> bool:
+    shapes = [node.shape(place) for place in range(3)]
+    return len({len(shape) for shape in shapes if shape is not None}) == 1
+
+
+def _inside(node: Node) -> bool:
+    """Tell whether the sizes of indices are within those of the first operand, apart from the axis."""
+    shape, indices = node.shape(0) or (), node.shape(1) or ()
+    axis = node.whole("axis", 0) % max(len(shape), 1)
+    return len(shape) == len(indices) and all(
+        one <= other for place, (one, other) in enumerate(zip(indices, shape, strict=True)) if place != axis
+    )
+
+
+def _spatial(node: Node) -> bool:
+    shape = node.shape(0) or ()
+    return len(shape) >= 3 and 0 not in shape[2:]
+
+
+def _window_fits(place: int) -> tuple[str, Holds]:
+    """Return the condition that the window of weights at `place`, or of the attribute, fits into the padded operand."""
+
+    def holds(node: Node) -> bool:
+        shape, weights = node.shape(0) or (), node.shape(place) if place else None
+        kernel = list(weights[2:]) if weights else node.whole_list("kernel_shape")
+        spatial = shape[2:]
+        if node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or len(kernel) != len(spatial):
+            return len(kernel) == len(spatial)
+        pads = node.whole_list("pads") or [0] * (2 * len(spatial))
+        steps = node.whole_list("dilations") or [1] * len(spatial)
+        if len(pads) != 2 * len(spatial) or len(steps) != len(spatial):
+            return False
+        whole = [size + pads[axis] + pads[axis + len(spatial)] for axis, size in enumerate(spatial)]
+        return all(
+            step * (size - 1) + 1 <= room for size, step, room in zip(kernel, steps, whole, strict=True)
+        ) and all(pad >= 0 for pad in pads)
+
+    return "the window fits into the padded operand", holds
+
+
+def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
+    """Return the conditions of a recurrent layer with so many gates."""
+
+    def state(place: int) -> Holds:
+        def holds(node: Node) -> bool:
+            shape, x, r = node.shape(place), node.shape(0), node.shape(2)
+            if shape is None or x is None or r is None or len(x) != 3 or len(r) != 3:
+                return shape is None
+            batch = x[0] if node.whole("layout", 0) else x[1]
+            directions = (batch, r[0]) if node.whole("layout", 0) else (r[0], batch)
+            return shape == (*directions, r[2])
+
+        return holds
+
+    def lengths(node: Node) -> bool:
+        shape, x = node.shape(4), node.shape(0)
+        if shape is None or x is None or len(x) != 3:
+            return shape is None
+        steps, batch = (x[1], x[0]) if node.whole("layout", 0) else (x[0], x[1])
+        return shape == (batch,) and all(1 <= item <= steps for item in node.numbers(4))
+
+    def width(place: int, count: int) -> Holds:
+        def holds(node: Node) -> bool:
+            shape, r = node.shape(place), node.shape(2)
+            return shape is None or (r is not None and len(r) == 3 and shape == (r[0], count * r[2]))
+
+        return holds
+
+    def clip(node: Node) -> bool:
+        value = node.instance.kwargs.get("clip")
+        return not isinstance(value, int | float) or 0 < value < math.inf
+
+    return (
+        ("B is [directions, 2 * gates * hidden_size]", width(3, 2 * gates)),
+        ("sequence_lens are [batch], within the sequence", lengths),
+        ("initial_h is [directions, batch, hidden_size]", state(5)),
+        ("initial_c is [directions, batch, hidden_size]", state(6)),
+        ("P is [directions, 3 * hidden_size]", width(7, 3)),
+        ("clip is a positive threshold", clip),
+    )
+
+
+def _normalised(node: Node) -> bool:
+    shape, axis = node.shape(0) or (), node.whole("axis", -1)
+    return -len(shape) <= axis < len(shape) and 0 not in shape[axis:]
+
+
+def _labels(node: Node) -> bool:
+    shape = node.shape(0) or (0, 0)
+    ignored = node.instance.kwargs.get("ignore_index")
+    return len(shape) > 1 and all(0 <= item < shape[1] or item == ignored for item in node.numbers(1))
+
+
+def _reversed(node: Node) -> bool:
+    shape, batch, time = node.shape(0) or (), node.whole("batch_axis", 1), node.whole("time_axis", 0)
+    if {batch, time} != {0, 1} or len(shape) < 2 or node.shape(1) != (shape[batch],):
+        return False
+    return all(1 <= item <= shape[time] for item in node.numbers(1))
+
+
+def _boxes(node: Node) -> bool:
+    boxes, scores = node.shape(0) or (), node.shape(1) or ()
+    return len(boxes) == 3 and len(scores) == 3 and boxes[2] == 4 and (boxes[0], boxes[1]) == (scores[0], scores[2])
+
+
+def _bands(node: Node) -> bool:
+    names = [node.numbers(place) for place in range(5)]
+    if any(len(numbers) != 1 for numbers in names):
+        return False
+    bins, length, rate, low, high = (numbers[0] for numbers in names)
+    return bins > 0 and length > 0 and rate > 0 and 0 <= low < high <= rate / 2
+
+
+def _unpooled(node: Node) -> bool:
+    size = math.prod(int(item) for item in node.numbers(2)) if node.tensor(2) is not None else math.inf
+    found = node.numbers(1)
+    return all(0 <= item < size for item in found) and len(set(found)) == len(found)
+
+
+def _scalars(*places: int) -> Iterator[tuple[str, Holds]]:
+    for place in places:
+
+        def holds(node: Node, place: int = place) -> bool:
+            return node.shape(place) in (None, (), (1,))
+
+        yield f"operand {place} is a scalar or has one element", holds
+
+
+def _along(place: int, of: int, axis: int) -> tuple[str, Holds]:
+    """Return the condition that an operand is a scalar, or has the size of the operand `of` along `axis`."""
+
+    def holds(node: Node) -> bool:
+        shape, other = node.shape(place), node.shape(of)
+        if shape is None or other is None:
+            return True
+        return shape in ((), (1,)) or (-len(other) <= axis < len(other) and shape == (other[axis],))
+
+    return f"operand {place} is a scalar, or one element for each along axis {axis} of operand {of}", holds
+
+
+def _lists_of_one_length(one: str, other: str) -> tuple[str, Holds]:
+    def holds(node: Node) -> bool:
+        first, second = node.instance.kwargs.get(one), node.instance.kwargs.get(other)
+        return not isinstance(first, tuple | list) or not isinstance(second, tuple | list) or len(first) == len(second)
+
+    return f"{one} and {other} have the same length", holds
+
+
+def _scaled(place: int) -> Holds:
+    def holds(node: Node) -> bool:
+        given, axes = node.tensor(place), node.instance.kwargs.get("axes")
+        count = len(axes) if isinstance(axes, tuple | list) else len(node.shape(0) or ())
+        return given is None or not given.array.size or given.shape == (count,)
+
+    return holds
+
+
+def _low(name: str, least: int) -> tuple[str, Holds]:
+    return f"{name} is at least {least}", lambda node: node.whole(name, least) >= least
+
+
+def _rotated(node: Node) -> bool:
+    cache = node.shape(1) or (0,)
+    return all(0 <= item < cache[0] for item in node.numbers(3))
+
+
+def _batch_of_grid(node: Node) -> bool:
+    theta, size = node.shape(0) or (0,), node.numbers(1)
+    return bool(size) and size[0] == theta[0] and min(size) > 0
+
+
+_POOL = (("there are spatial dimensions, none of them empty", _spatial),)
+_LOSS = (
+    *_ranks(p2=1),
+    _channels(2),
+    ("labels are classes, or ignored", _labels),
+    (
+        "labels have one dimension less",
+        lambda node: len(node.shape(1) or ()) == len(node.shape(0) or ()) - 1,
+    ),
+)
+_QUANTISED = tuple(_positive(1))
+
+CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
+    "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
+    "AveragePool": (*_POOL, _window_fits(0)),
+    "BatchNormalization": tuple(_channels(place) for place in range(1, 5)),
+    "Clip": tuple(_ranks(p1=0, p2=0)),
+    "Conv": (*_POOL, _window_fits(1), _outputs(1, 2)),
+    "ConvInteger": (*_POOL, _window_fits(1)),
+    "ConvTranspose": (*_POOL, _outputs(1, 2, transposed=True)),
+    "DeformConv": (*_POOL, _window_fits(1), _outputs(1, 3)),
+    "DequantizeLinear": _QUANTISED,
+    "GRU": _recurrent(3),
+    "Gather": (_indices(0),),
+    "GatherElements": (_indices(0), ("indices are within the other sizes", _inside)),
+    "GatherND": (("indices are within the operand", _tuples),),
+    "GlobalAveragePool": _POOL,
+    "GlobalLpPool": _POOL,
+    "GlobalMaxPool": _POOL,
+    "GroupNormalization": (_channels(1), _channels(2)),
+    "InstanceNormalization": (*_POOL, _channels(1), _channels(2)),
+    "LRN": (_low("size", 1),),
+    "LSTM": _recurrent(4),
+    "LayerNormalization": (("axis is within the rank, and something is normalised", _normalised),),
+    "LpPool": (*_POOL, _window_fits(0)),
+    "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1)),
+    "MaxPool": (*_POOL, _window_fits(0)),
+    "MaxUnpool": (*_POOL, _same_shape(0, 1), ("indices are distinct and within the result", _unpooled)),
+    "MelWeightMatrix": (("bands lie between 0 and half the rate", _bands),),
+    "NegativeLogLikelihoodLoss": _LOSS,
+    "NonMaxSuppression": (
+        ("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", _boxes),
+        _at_least(3, 0.0, 1.0),
+    ),
+    "Pad": tuple(_scalars(2)),
+    "QLinearConv": (
+        *_POOL,
+        _window_fits(3),
+        *_scalars(1, 2, 6, 7),
+        *_positive(1, 4, 6),
+        _along(4, 3, 0),
+        _outputs(3, 8),
+    ),
+    "QLinearMatMul": (*_scalars(6, 7), *_positive(1, 4, 6)),
+    "QuantizeLinear": _QUANTISED,
+    "RMSNormalization": (("axis is within the rank, and something is normalised", _normalised),),
+    "RNN": _recurrent(1),
+    "Resize": (*_positive(2), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
+    "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", _reversed),),
+    "RotaryEmbedding": (("positions are within the caches", _rotated), _low("num_heads", 0)),
+    "ScatterElements": (("operands have the same rank", _same_rank), _same_shape(1, 2), _indices(0)),
+    "ScatterND": (("indices are within the operand", _tuples), ("updates have the shape of slices", _updates)),
+    "SoftmaxCrossEntropyLoss": _LOSS,
+    "TfIdfVectorizer": (_lists_of_one_length("weights", "ngram_indexes"),),
+    "TopK": (_at_least(1, 1.0),),
+    "Upsample": (
+        *_positive(1),
+        ("scales are as many as axes", lambda node: len(node.numbers(1)) == len(node.shape(0) or ())),
+    ),
+}
+"""Conditions by operator of the default domain, in words of its page; operands are counted from 0."""
