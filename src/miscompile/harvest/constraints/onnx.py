@@ -18,10 +18,10 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.harvest.constraints.documents import bounds_in, listed_in
 from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
-from miscompile.harvest.constraints.pages import broken
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
+from miscompile.oracles.unspecified.pages import broken
 from miscompile.producers.instances.onnx_model import evaluated, to_model
 from miscompile.producers.instances.onnx_values import attribute_kinds, to_array
 

@@ -14,11 +14,11 @@ from miscompile.core.case import Dim
 from miscompile.graph.check import check
 from miscompile.graph.model import Model, TensorType
 from miscompile.harvest.constraints.onnx import operation_of
-from miscompile.harvest.constraints.pages import broken
 from miscompile.harvest.neighbours.body import disagreement, overflows
 from miscompile.harvest.neighbours.call import Subject
 from miscompile.harvest.neighbours.run import write
 from miscompile.instances.instance import Instance
+from miscompile.oracles.unspecified.pages import broken
 from miscompile.producers.instances.onnx_model import evaluated, split_api, to_model
 from miscompile.producers.instances.onnx_values import from_array, schema_of, to_array
 

@@ -12,7 +12,6 @@ import numpy as np
 from miscompile.core.tensor import Tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
-from miscompile.producers.instances.onnx_model import split_api
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,8 @@ Holds = Callable[[Node], bool]
 
 def broken(instance: Instance) -> str:
     """Return the first condition of its operator's page that a node breaks, empty if it fulfils all."""
-    domain, op = split_api(instance.api)
     node = Node(instance)
-    for words, holds in CONDITIONS.get(op, ()) if not domain else ():
+    for words, holds in CONDITIONS.get(instance.api, ()) if instance.library == "onnx" else ():
         if not holds(node):
             return f"the operator's page: {words}"
     return ""
@@ -194,6 +192,16 @@ def _window_fits(place: int) -> tuple[str, Holds]:
     return "the window fits into the padded operand", holds
 
 
+def _pads_are_small(node: Node) -> bool:
+    """Tell whether no window lies in the padding alone."""
+    kernel, pads = node.whole_list("kernel_shape"), node.whole_list("pads")
+    steps = node.whole_list("dilations") or [1] * len(kernel)
+    if not pads or len(pads) != 2 * len(kernel) or len(steps) != len(kernel):
+        return not pads
+    extents = [step * (size - 1) + 1 for size, step in zip(kernel, steps, strict=True)]
+    return all(pad < extent for pad, extent in zip(pads, extents * 2, strict=True))
+
+
 def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
     """Return the conditions of a recurrent layer with so many gates."""
 
@@ -226,7 +234,12 @@ def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
         value = node.instance.kwargs.get("clip")
         return not isinstance(value, int | float) or 0 < value < math.inf
 
+    def hidden(node: Node) -> bool:
+        r, size = node.shape(2), node.instance.kwargs.get("hidden_size")
+        return size is None or (r is not None and len(r) == 3 and r[2] == size and r[2] > 0)
+
     return (
+        ("hidden_size is that of R", hidden),
         ("B is [directions, 2 * gates * hidden_size]", width(3, 2 * gates)),
         ("sequence_lens are [batch], within the sequence", lengths),
         ("initial_h is [directions, batch, hidden_size]", state(5)),
@@ -320,12 +333,18 @@ def _rotated(node: Node) -> bool:
     return all(0 <= item < cache[0] for item in node.numbers(3))
 
 
+def _within_keys(node: Node) -> bool:
+    keys = node.shape(1) or ()
+    return len(keys) < 3 or all(0 <= item <= keys[-2] for item in node.numbers(6))
+
+
 def _batch_of_grid(node: Node) -> bool:
     theta, size = node.shape(0) or (0,), node.numbers(1)
     return bool(size) and size[0] == theta[0] and min(size) > 0
 
 
 _POOL = (("there are spatial dimensions, none of them empty", _spatial),)
+_WINDOW = (*_POOL, _window_fits(0), ("no window lies in the padding alone", _pads_are_small))
 _LOSS = (
     *_ranks(p2=1),
     _channels(2),
@@ -339,14 +358,21 @@ _QUANTISED = tuple(_positive(1))
 
 CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
     "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
-    "AveragePool": (*_POOL, _window_fits(0)),
+    "Attention": (("valid lengths are within the keys", _within_keys),),
+    "AveragePool": _WINDOW,
     "BatchNormalization": tuple(_channels(place) for place in range(1, 5)),
     "Clip": tuple(_ranks(p1=0, p2=0)),
     "Conv": (*_POOL, _window_fits(1), _outputs(1, 2)),
     "ConvInteger": (*_POOL, _window_fits(1)),
     "ConvTranspose": (*_POOL, _outputs(1, 2, transposed=True)),
-    "DeformConv": (*_POOL, _window_fits(1), _outputs(1, 3)),
+    "DeformConv": (
+        *_POOL,
+        ("there are channels", lambda node: 0 not in (node.shape(0) or ())[1:]),
+        _window_fits(1),
+        _outputs(1, 3),
+    ),
     "DequantizeLinear": _QUANTISED,
+    "Dropout": (("the ratio is in [0, 1)", lambda node: all(0 <= item < 1 for item in node.numbers(1))),),
     "GRU": _recurrent(3),
     "Gather": (_indices(0),),
     "GatherElements": (_indices(0), ("indices are within the other sizes", _inside)),
@@ -359,9 +385,9 @@ CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
     "LRN": (_low("size", 1),),
     "LSTM": _recurrent(4),
     "LayerNormalization": (("axis is within the rank, and something is normalised", _normalised),),
-    "LpPool": (*_POOL, _window_fits(0)),
+    "LpPool": _WINDOW,
     "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1)),
-    "MaxPool": (*_POOL, _window_fits(0)),
+    "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, _same_shape(0, 1), ("indices are distinct and within the result", _unpooled)),
     "MelWeightMatrix": (("bands lie between 0 and half the rate", _bands),),
     "NegativeLogLikelihoodLoss": _LOSS,
@@ -376,13 +402,14 @@ CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
         *_scalars(1, 2, 6, 7),
         *_positive(1, 4, 6),
         _along(4, 3, 0),
+        _along(5, 3, 0),
         _outputs(3, 8),
     ),
     "QLinearMatMul": (*_scalars(6, 7), *_positive(1, 4, 6)),
     "QuantizeLinear": _QUANTISED,
     "RMSNormalization": (("axis is within the rank, and something is normalised", _normalised),),
     "RNN": _recurrent(1),
-    "Resize": (*_positive(2), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
+    "Resize": (*_positive(2, 3), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", _reversed),),
     "RotaryEmbedding": (("positions are within the caches", _rotated), _low("num_heads", 0)),
     "ScatterElements": (("operands have the same rank", _same_rank), _same_shape(1, 2), _indices(0)),
