@@ -75,20 +75,23 @@ def harvest_library(
 def _generated(
     library: "Library", kind: str, out: Path, on_progress: ProgressListener, count: int | None, seed: int
 ) -> "Archive":
-    """Return generated instances of a kind; relations themselves are written beside `out`."""
+    """Return generated instances of a kind; relations, and the classes of neighbours, are written beside `out`."""
     from miscompile.harvest.constraints.run import harvest_constraints
     from miscompile.harvest.libraries.sources import harvested, own_instances, place_of
     from miscompile.harvest.neighbours.run import COUNT, harvest_neighbours
     from miscompile.harvest.relations.refuted import keep_relations
     from miscompile.harvest.relations.run import harvest_relations
     from miscompile.instances.archive import check_place
+    from miscompile.instances.classes import write_classes
 
     check_place(out)  # the harvest takes long
     if kind == "constraints":
         return harvest_constraints(library, on_progress, seed, bases=harvested(library, on_progress))
     own_instances(library, on_progress)  # harvests them if need be
     if kind == "neighbours":
-        return harvest_neighbours(library, place_of(library), on_progress, seed, count or COUNT)
+        archive, classes = harvest_neighbours(library, place_of(library), on_progress, seed, count or COUNT)
+        write_classes(classes, out)
+        return archive
     archive, relations = harvest_relations(library, place_of(library), on_progress)
     keep_relations(relations, archive, out, on_progress)
     return archive

@@ -14,9 +14,6 @@ from miscompile.harvest.constraints.generate import Constraint
 from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, Scene, describes, is_tensor
 from miscompile.instances.values import Drawn, Held, Name, Value, tensor_of
 
-Item = tuple[str, str]
-"""A factor with its class."""
-
 _RANKS = 6
 _LARGE, _SMALL = 1e4, 1e-4
 _WIDE = 1000

@@ -3,21 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
 from typing import Any
 
-from miscompile.harvest.neighbours.classes import Item
-
-Pair = tuple[Item, Item]
-"""Two classes of one instance, in order; the same one twice stands for the class alone."""
+from miscompile.instances.classes import Item, Pair
 
 _HOPELESS = 4
 """An item that this many instances in a row had when the library refused them, and no valid one, counts no longer."""
-
-
-def pairs_of(found: Mapping[str, str]) -> frozenset[Pair]:
-    """Return the pairs of an instance's classes."""
-    return frozenset(combinations_with_replacement(sorted(found.items()), 2))
 
 
 NOT_TRIED = "not tried: a limit was reached, or others went first"
@@ -30,6 +21,7 @@ class Coverage:
 
     `tested` are those of the library's tests, `added` those of kept neighbours that tests lack. `refusals` counts the
     reasons of refused neighbours by class, `drawn` are the pairs of all neighbours that were generated, tried or not.
+    `classes` holds the class of each factor of every instance that the library runs, by digest.
     """
 
     api: str
@@ -38,6 +30,7 @@ class Coverage:
     refused: set[Pair] = field(default_factory=set)
     drawn: set[Pair] = field(default_factory=set)
     refusals: dict[Item, Counter[str]] = field(default_factory=dict)
+    classes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     tests: int = 0
     kept: int = 0
     tried: int = 0

@@ -1,14 +1,14 @@
 """Neighbours, made in child processes, because edges can exhaust the memory and crash a library.
 
 A child makes the neighbours of one operator after the other, and prints the operator with which it begins. After a
-crash, another child continues with the next operator.
+crash, another child begins the operator again, without the neighbour that was tried last.
 """
 
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from miscompile.harvest.neighbours.coverage import Coverage
 from miscompile.harvest.neighbours.walk import Refusal, neighbours
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive, read_archive
+from miscompile.instances.classes import OPERATOR, Classes
+from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance, Library
 
 MODULES = {
@@ -39,6 +41,7 @@ COUNT = 40
 
 _DEATHS = 100
 _TOO_MUCH = "it takes too much time or memory"
+_DEADLY = "it ends the process of the library"
 
 Subjects = Callable[[Iterable[Instance]], Iterable[tuple[Subject, list[Instance]]]]
 """Returns the operators that have neighbours, with their instances in tests, in an order that is always the same."""
@@ -51,8 +54,8 @@ def harvest_neighbours(
     seed: int = 0,
     count: int = COUNT,
     seconds: float = 3600.0,
-) -> Archive:
-    """Return neighbours of the instances in the archive `tests`, at most `count` for each operator.
+) -> tuple[Archive, Classes]:
+    """Return neighbours of the instances in the archive `tests`, at most `count` for each operator, and the classes.
 
     The figure `coverage` has a row for each operator (see `Coverage.as_json`). `seconds` limits each child. Raises
     UsageError when the library is missing or `tests` cannot be read.
@@ -60,29 +63,59 @@ def harvest_neighbours(
     need({library: library}, f"neighbours of instances of {library}")
     harvested = Harvested()
     rows: list[dict[str, Any]] = []
+    found: dict[str, Mapping[str, str]] = {}
+    deadly: list[str] = []
+    again = False
 
     def words(out: Path, first: int) -> tuple[str, ...]:
-        return str(out), str(seed), str(count), str(first), str(tests)
+        return str(out), str(seed), str(count), str(first - again), str(tests), ",".join(deadly)
 
     def on_begin(number: int) -> None:
         if number % 20 == 0:
             on_progress(f"{number} operators of {library}")
 
     for out in run_on(MODULES[library], words, seconds, harvested, on_begin, most=_DEATHS, name="operators from {}"):
-        rows += _rows(out / LINES)
+        child = _read(out / LINES)
+        rows += child.rows
+        found |= child.classes
+        again = bool(child.trying) and child.trying not in deadly
+        if again:
+            deadly.append(child.trying)
+            on_progress(f"a neighbour ended the process of {library}; its operator begins again without it")
     archive = harvested.archive(library, (library,))
-    return replace(archive, figures={**archive.figures, "coverage": rows})
+    return replace(archive, figures={**archive.figures, "coverage": rows}), found
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+@dataclass(slots=True)
+class _Child:
+    """The records of a child: rows and classes of operators, and the digest of the neighbour at which it died."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    classes: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    trying: str = ""
+
+
+def _read(path: Path) -> _Child:
+    child = _Child()
     for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
         if line.startswith(b'{"coverage"'):
-            yield json.loads(line)["coverage"]
+            record = json.loads(line)
+            child.rows.append(record["coverage"])
+            child.classes |= record["classes"]
+        elif line.startswith(b'{"trying"'):
+            child.trying = json.loads(line)["trying"]
+        elif line.startswith(b'{"exit"'):
+            child.trying = ""
+    return child
 
 
 def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
-    """Run as the child with OUT SEED COUNT FIRST TESTS; write neighbours of the operators from number FIRST on."""
+    """Run as the child with OUT SEED COUNT FIRST TESTS DEADLY; write neighbours of the operators from number FIRST on.
+
+    DEADLY lists the digests of neighbours that ended earlier children, divided by commas. They are not tried again.
+    """
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
+    deadly = set(words[5].split(",")) if len(words) > 5 else set()
     try:
         tests = read_archive(Path(words[4])).instances
     except UsageError as error:
@@ -93,6 +126,10 @@ def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
     lines = Lines(out)
 
     def limited(instance: Instance) -> str:
+        digest = digest_of(instance)
+        if digest in deadly:
+            return _DEADLY
+        lines.write(trying=digest)
         found = timely(refusal, instance)
         return _TOO_MUCH if found is None else found
 
@@ -104,6 +141,7 @@ def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
         coverage = Coverage(api)
         for instance in neighbours(subject, known, seed, count, limited, coverage):
             lines.instance(instance)
-        lines.write(coverage=coverage.as_json())
+        found = {digest: {**items, OPERATOR: api} for digest, items in coverage.classes.items()}
+        lines.write(coverage=coverage.as_json(), classes=found)
         lines.write(ran=api, outcome="some neighbour runs" if coverage.kept else "no neighbour runs")
     lines.write(exit=0)

@@ -14,12 +14,13 @@ from miscompile.base.rng import stream
 from miscompile.harvest.neighbours.attributes import attributes, descriptions
 from miscompile.harvest.neighbours.call import Scene, Step, Subject, Values, parameters_of, rebuilt
 from miscompile.harvest.neighbours.classes import classes
-from miscompile.harvest.neighbours.coverage import Coverage, Pair, pairs_of
+from miscompile.harvest.neighbours.coverage import Coverage
 from miscompile.harvest.neighbours.draws import draws
 from miscompile.harvest.neighbours.element_types import element_types
 from miscompile.harvest.neighbours.operands import aliases, operands
 from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
+from miscompile.instances.classes import Pair, pairs_of
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 
@@ -69,9 +70,14 @@ class Candidate:
         return replace(made, source=SOURCE, origin=f"{' and '.join(self.words)}; from {self.base.origin or 'a test'}")
 
     @cached_property
+    def classes(self) -> Mapping[str, str]:
+        """The class of each factor."""
+        return classes(scene_of(self.subject, self.values))
+
+    @cached_property
     def pairs(self) -> frozenset[Pair]:
         """The pairs of its classes."""
-        return pairs_of(classes(scene_of(self.subject, self.values)))
+        return pairs_of(self.classes)
 
 
 def scene_of(subject: Subject, values: Values, siblings: tuple[Values, ...] = (), seed: int = 0) -> Scene:
@@ -111,9 +117,12 @@ class _Walk:
         self._bases = self._chosen(small)
         self._kept: list[Candidate] = []
         self._met = {digest_of(one) for one, _ in tests}
-        for _, values in tests:
-            if values not in (base.values for base in self._bases):
-                coverage.test(pairs_of(classes(scene_of(subject, values))))
+        chosen = {digest_of(base.base) for base in self._bases}
+        for one, values in tests:
+            found, digest = classes(scene_of(subject, values)), digest_of(one)
+            coverage.classes[digest] = found
+            if digest not in chosen:
+                coverage.test(pairs_of(found))
 
     def _chosen(self, tests: Sequence[tuple[Instance, Values]]) -> list[Candidate]:
         """Return the few instances that cover most pairs together, and count them as tests."""
@@ -190,6 +199,7 @@ class _Walk:
             self._coverage.refuse(candidate.pairs, reason)
             return None
         self._coverage.keep(candidate.pairs)
+        self._coverage.classes[digest] = candidate.classes
         self._kept.append(candidate)
         return instance
 

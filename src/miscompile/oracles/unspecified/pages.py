@@ -264,7 +264,7 @@ def _reversed(node: Node) -> bool:
     shape, batch, time = node.shape(0) or (), node.whole("batch_axis", 1), node.whole("time_axis", 0)
     if {batch, time} != {0, 1} or len(shape) < 2 or node.shape(1) != (shape[batch],):
         return False
-    return all(1 <= item <= shape[time] for item in node.numbers(1))
+    return all(0 <= item <= shape[time] for item in node.numbers(1))
 
 
 def _boxes(node: Node) -> bool:

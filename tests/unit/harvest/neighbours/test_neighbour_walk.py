@@ -12,9 +12,10 @@ from miscompile.core.tensor import tensor
 from miscompile.graph.check import check
 from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, parameters_of
 from miscompile.harvest.neighbours.classes import classes
-from miscompile.harvest.neighbours.coverage import Coverage, pairs_of
+from miscompile.harvest.neighbours.coverage import Coverage
 from miscompile.harvest.neighbours.onnx import refusal, subjects
 from miscompile.harvest.neighbours.walk import STEPS, neighbours, scene_of
+from miscompile.instances.classes import Pair, pairs_of
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance, OperandPolicy
 from miscompile.instances.values import Held
@@ -90,7 +91,7 @@ def test_a_neighbour_covers_a_pair_that_nothing_before_it_covers() -> None:
         covered |= pairs
 
 
-def _pairs(**found: str) -> "frozenset[tuple[tuple[str, str], tuple[str, str]]]":
+def _pairs(**found: str) -> frozenset[Pair]:
     return pairs_of(found)
 
 
