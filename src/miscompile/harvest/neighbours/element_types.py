@@ -5,10 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.harvest.neighbours.call import Change, Scene
 from miscompile.instances.values import Held
+
+_TYPES = frozenset({*PLAIN, "complex64", "complex128"})
+"""Element types that are tried."""
 
 
 def element_types(scene: Scene) -> Iterator[Change]:
@@ -20,7 +23,7 @@ def element_types(scene: Scene) -> Iterator[Change]:
             groups[scene.constraints[name].group, value.dtype].append(name)
     for (_, now), names in groups.items():
         allowed = set.intersection(*(set(scene.constraints[name].dtypes) for name in names))
-        for dtype in sorted(allowed - {now, "string"}):
+        for dtype in sorted(allowed & _TYPES - {now}):
             values = {name: Held(converted(found[name], dtype)) for name in names}
             yield Change(values, f"{', '.join(names)} {now} -> {dtype}")
 
@@ -38,7 +41,9 @@ def converted(value: Tensor, dtype: str) -> Tensor:
     if wanted.kind in ("int", "uint"):
         whole = numbers if numbers.dtype.kind in "iub" else np.nan_to_num(np.rint(numbers), nan=0.0)
         return tensor(_clipped(whole, int(wanted.low), int(wanted.high)), dtype)
-    return tensor(np.asarray(numbers, np.float64 if dtype == "float64" else np.float32), dtype)
+    wide = np.asarray(numbers, np.float64)
+    ends = np.where(np.isfinite(wide), np.clip(wide, wanted.low, wanted.high), wide)
+    return tensor(ends if dtype == "float64" else ends.astype(np.float32), dtype)
 
 
 def _clipped(numbers: Array, low: int, high: int) -> Array:

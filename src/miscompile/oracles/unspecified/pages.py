@@ -58,8 +58,10 @@ Holds = Callable[[Node], bool]
 
 def broken(instance: Instance) -> str:
     """Return the first condition of its operator's page that a node breaks, empty if it fulfils all."""
+    if instance.library != "onnx":
+        return ""
     node = Node(instance)
-    for words, holds in CONDITIONS.get(instance.api, ()) if instance.library == "onnx" else ():
+    for words, holds in (*_ALL, *CONDITIONS.get(instance.api, ())):
         if not holds(node):
             return f"the operator's page: {words}"
     return ""
@@ -343,6 +345,78 @@ def _batch_of_grid(node: Node) -> bool:
     return bool(size) and size[0] == theta[0] and min(size) > 0
 
 
+def _steps_are_positive(node: Node) -> bool:
+    return all(step >= 1 for name in ("strides", "dilations") for step in node.whole_list(name))
+
+
+_ALL: tuple[tuple[str, Holds], ...] = (("strides and dilations are positive", _steps_are_positive),)
+"""Conditions of every operator."""
+
+
+def _small_output_padding(node: Node) -> bool:
+    paddings = node.whole_list("output_padding")
+    strides = node.whole_list("strides") or [1] * len(paddings)
+    dilations = node.whole_list("dilations") or [1] * len(paddings)
+    if not paddings:
+        return True
+    if not len(paddings) == len(strides) == len(dilations):
+        return False
+    rows = zip(paddings, strides, dilations, strict=True)
+    return all(0 <= padding < max(stride, dilation) for padding, stride, dilation in rows)
+
+
+def _same_lengths(*places: int) -> tuple[str, Holds]:
+    def holds(node: Node) -> bool:
+        return len({shape for shape in map(node.shape, places) if shape is not None}) <= 1
+
+    return f"operands {', '.join(map(str, places))} have the same length", holds
+
+
+def _split(node: Node) -> bool:
+    given, shape, axis = node.tensor(1), node.shape(0) or (), node.whole("axis", 0)
+    if given is None or not -len(shape) <= axis < len(shape):
+        return given is None
+    numbers = node.numbers(1)
+    if not given.shape:
+        return numbers[0] > 0
+    return all(item >= 0 for item in numbers) and sum(numbers) == shape[axis]
+
+
+def _is_depth(node: Node) -> bool:
+    return all(math.isfinite(item) and item > 0 and item == int(item) for item in node.numbers(1))
+
+
+def _are_finite(*places: int) -> Holds:
+    return lambda node: all(math.isfinite(item) for place in places for item in node.numbers(place))
+
+
+def _axis_of_transform(node: Node) -> bool:
+    rank = len(node.shape(0) or ())
+    return all(-rank <= item < rank - 1 and item != -1 for item in node.numbers(2))
+
+
+def _grams(node: Node) -> bool:
+    """Tell whether the pool holds whole n-grams of each length, as many as there are indices."""
+    counts = node.whole_list("ngram_counts")
+    pool = node.instance.kwargs.get("pool_int64s") or node.instance.kwargs.get("pool_strings") or ()
+    if not isinstance(pool, tuple | list) or not counts or counts[0] != 0:
+        return False
+    ends = [*counts[1:], len(pool)]
+    sizes = [end - begin for begin, end in zip(counts, ends, strict=True)]
+    if any(size < 0 or size % (place + 1) for place, size in enumerate(sizes)):
+        return False
+    grams = [
+        tuple(pool[begin + at : begin + at + place + 1])
+        for place, (begin, size) in enumerate(zip(counts, sizes, strict=True))
+        for at in range(0, size, place + 1)
+    ]
+    return len(set(grams)) == len(grams) == len(node.whole_list("ngram_indexes"))
+
+
+def _has_axes(node: Node) -> bool:
+    return node.instance.kwargs.get("axes") not in ((), [])
+
+
 _POOL = (("there are spatial dimensions, none of them empty", _spatial),)
 _WINDOW = (*_POOL, _window_fits(0), ("no window lies in the padding alone", _pads_are_small))
 _LOSS = (
@@ -363,8 +437,13 @@ CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
     "BatchNormalization": tuple(_channels(place) for place in range(1, 5)),
     "Clip": tuple(_ranks(p1=0, p2=0)),
     "Conv": (*_POOL, _window_fits(1), _outputs(1, 2)),
-    "ConvInteger": (*_POOL, _window_fits(1)),
-    "ConvTranspose": (*_POOL, _outputs(1, 2, transposed=True)),
+    "ConvInteger": (*_POOL, _window_fits(1), *_scalars(2), _along(3, 1, 0)),
+    "ConvTranspose": (
+        *_POOL,
+        _outputs(1, 2, transposed=True),
+        ("output_padding is less than stride or dilation", _small_output_padding),
+    ),
+    "DFT": (("axis is not the last, and within the rank", _axis_of_transform),),
     "DeformConv": (
         *_POOL,
         ("there are channels", lambda node: 0 not in (node.shape(0) or ())[1:]),
@@ -389,12 +468,14 @@ CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
     "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1)),
     "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, _same_shape(0, 1), ("indices are distinct and within the result", _unpooled)),
+    "MeanVarianceNormalization": (("axes are not empty", _has_axes),),
     "MelWeightMatrix": (("bands lie between 0 and half the rate", _bands),),
     "NegativeLogLikelihoodLoss": _LOSS,
     "NonMaxSuppression": (
         ("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", _boxes),
         _at_least(3, 0.0, 1.0),
     ),
+    "OneHot": (("depth is a positive whole number", _is_depth),),
     "Pad": tuple(_scalars(2)),
     "QLinearConv": (
         *_POOL,
@@ -409,13 +490,20 @@ CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
     "QuantizeLinear": _QUANTISED,
     "RMSNormalization": (("axis is within the rank, and something is normalised", _normalised),),
     "RNN": _recurrent(1),
+    "Range": (("the operands are finite", _are_finite(0, 1, 2)),),
+    "Reshape": (_at_least(1, -1.0),),
     "Resize": (*_positive(2, 3), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", _reversed),),
     "RotaryEmbedding": (("positions are within the caches", _rotated), _low("num_heads", 0)),
     "ScatterElements": (("operands have the same rank", _same_rank), _same_shape(1, 2), _indices(0)),
     "ScatterND": (("indices are within the operand", _tuples), ("updates have the shape of slices", _updates)),
+    "Slice": (_same_lengths(1, 2, 3, 4),),
+    "SplitToSequence": (("split is positive, or adds up to the size of the axis", _split),),
     "SoftmaxCrossEntropyLoss": _LOSS,
-    "TfIdfVectorizer": (_lists_of_one_length("weights", "ngram_indexes"),),
+    "TfIdfVectorizer": (
+        _lists_of_one_length("weights", "ngram_indexes"),
+        ("the pool holds distinct n-grams of each length, one for each index", _grams),
+    ),
     "TopK": (_at_least(1, 1.0),),
     "Upsample": (
         *_positive(1),
