@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.core.tensor import tensor
 from miscompile.graph.check import check
-from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, parameters_of
+from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, parameters_of, rebuilt
 from miscompile.harvest.neighbours.classes import classes
 from miscompile.harvest.neighbours.coverage import Coverage
 from miscompile.harvest.neighbours.onnx import refusal, subjects
@@ -55,6 +55,29 @@ def test_a_step_changes_what_it_says_and_nothing_else(test: Instance, step: str,
         assert changed
         for name in changed:
             assert name in change.words or name in (OPERANDS, OUTPUTS) or change.words.startswith("every size")
+
+
+@given(st.sampled_from(TESTS), st.sampled_from(sorted(STEPS)), st.sampled_from(sorted(STEPS)), st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_two_steps_give_an_instance_of_moderate_size_with_the_classes_of_its_parameters(
+    test: Instance, first: str, second: str, seed: int
+) -> None:
+    ((subject, _),) = subjects([test])
+    values = parameters_of(subject, test)
+    assert values is not None
+    middle = list(STEPS[first](scene_of(subject, values, seed=seed)))
+    for one in middle[:: max(1, len(middle) // 4)]:
+        between = {**values, **one.values}
+        ends = list(STEPS[second](scene_of(subject, between, seed=seed)))
+        for other in ends[:: max(1, len(ends) // 4)]:
+            changed = {**between, **other.values}
+            made = rebuilt(subject, test, changed)
+            again = parameters_of(subject, made)
+            assert again is not None
+            assert classes(scene_of(subject, again)) == classes(scene_of(subject, changed))
+            tensors = scene_of(subject, changed).tensors().values()
+            assert all(len(value.shape) <= 8 and value.array.size <= 1 << 13 for value in tensors)
+            assert decoded(encoded(made)) == made
 
 
 def _found(test: Instance, seed: int, limit: int = 8) -> list[Instance]:
@@ -107,7 +130,7 @@ def test_coverage_counts_and_says_why_a_class_is_missing() -> None:
     coverage.drawn |= _pairs(axis="0", type="int8")
     row = coverage.as_json()
     assert (row["tests"], row["kept"], row["refused"]) == (1, 1, 4)
-    assert row["pairs"] == {"tests": 3, "neighbours": 2, "refused": 2, "not tried": 2, "not generated": 1}
+    assert row["pairs"] == {"tests": 3, "neighbours": 2, "refused": 2, "not tried": 2, "not generated": 2}
     why: Mapping[str, str] = {item["class"]: item["why"] for item in row["missing"]}
     assert why["bool"] == "refused"
     assert why["int8"].startswith("not tried")
@@ -128,3 +151,30 @@ def test_onnx_refuses_what_is_not_valid() -> None:
     assert refusal(TESTS[0]) == ""
     assert refusal(_node("Softmax", _held(2, 3), axis=7)) == "onnx's checker refuses it"
     assert refusal(_node("MatMul", _held(2, 3), _held(2, 3))) == "onnx's checker refuses it"
+
+
+def test_the_walk_goes_two_and_three_steps_when_one_does_not_reach_all_pairs() -> None:
+    few = [one.origin.partition("; from ")[0].count(" and ") for one in _found(TESTS[1], 0, limit=4)]
+    many = [one.origin.partition("; from ")[0].count(" and ") for one in _found(TESTS[1], 0, limit=150)]
+    assert set(many) == {0, 1, 2}
+    assert many[: len(few)].count(0) >= 2
+
+
+def test_refused_classes_are_tried_a_few_times_only() -> None:
+    ((subject, known),) = subjects([TESTS[1]])
+    tried: list[Instance] = []
+
+    def floats_only(instance: Instance) -> str:
+        tried.append(instance)
+        (value,) = instance.inputs
+        assert isinstance(value, Held)
+        return "" if value.tensor.dtype == "float32" else "floats only"
+
+    coverage = Coverage("Softmax")
+    found = list(neighbours(subject, known, 0, 60, floats_only, coverage))
+    assert len(found) > 20
+    row = coverage.as_json()
+    types = [item for item in row["missing"] if item["factor"] == "type T"]
+    assert {item["class"]: item["why"] for item in types}["float16"] == "floats only"
+    halves = [one for one in tried if isinstance(one.inputs[0], Held) and one.inputs[0].tensor.dtype == "float16"]
+    assert 1 <= len(halves) <= 4
