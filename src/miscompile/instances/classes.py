@@ -17,14 +17,14 @@ Classes = Mapping[str, Mapping[str, str]]
 Item = tuple[str, str]
 """A factor with its class."""
 
-Pair = tuple[Item, Item]
+ClassPair = tuple[Item, Item]
 """Two classes of one instance, in order; the same one twice stands for the class alone."""
 
 OPERATOR = "(operator)"
 """The factor whose class is the operator; it is in no pair."""
 
 
-def pairs_of(found: Mapping[str, str]) -> frozenset[Pair]:
+def pairs_of(found: Mapping[str, str]) -> frozenset[ClassPair]:
     """Return the pairs of an instance's classes; the same one twice stands for the class alone."""
     return frozenset(combinations_with_replacement(sorted(found.items()), 2))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from miscompile.instances.classes import OPERATOR, Classes, Pair, pairs_of
+from miscompile.instances.classes import OPERATOR, Classes, ClassPair, pairs_of
 from miscompile.migration.results import ResultRow
 
 _RAN = frozenset({"pass", "finding", "random", "unspecified", "undefined", "unstable"})
@@ -51,9 +51,9 @@ def compiler_coverage(classes: Classes, rows: Iterable[ResultRow]) -> list[Compi
 
 
 def _row(api: str, digests: Iterable[str], classes: Classes, results: Mapping[str, ResultRow]) -> CompilerCoverage:
-    ran: set[Pair] = set()
-    left: set[Pair] = set()
-    refused: dict[Pair, str] = {}
+    ran: set[ClassPair] = set()
+    left: set[ClassPair] = set()
+    refused: dict[ClassPair, str] = {}
     for digest in digests:
         pairs, row = _pairs(classes[digest]), results.get(digest)
         if row is None:
@@ -69,5 +69,5 @@ def _row(api: str, digests: Iterable[str], classes: Classes, results: Mapping[st
     return CompilerCoverage(api, len(ran), len(unsupported), len(left), tuple(sorted(missing)))
 
 
-def _pairs(found: Mapping[str, str]) -> frozenset[Pair]:
+def _pairs(found: Mapping[str, str]) -> frozenset[ClassPair]:
     return pairs_of({factor: name for factor, name in found.items() if factor != OPERATOR})

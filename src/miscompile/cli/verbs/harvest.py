@@ -20,7 +20,7 @@ from miscompile.cli.options import phases, progress, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
-from miscompile.instances.instance import LIBRARIES
+from miscompile.instances.instance import LIBRARIES, Library
 from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
@@ -123,12 +123,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     on_progress = progress(as_json=as_json)
     _check_options(source)
     if source in LIBRARIES:
-        if out is not None:
-            _check_out(out)
-        counts = {"count": given["each"], "seed": given["seed"]}
-        return harvest_library(
-            source, given["kind"], path, out, given["seconds"], on_progress, as_json=as_json, **counts
-        )
+        return _harvest_library(source, path, out, on_progress, given, as_json=as_json)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
@@ -155,6 +150,21 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     else:
         _print(report)
     return 0
+
+
+def _harvest_library(
+    source: Library,
+    path: Path | None,
+    out: Path | None,
+    on_progress: ProgressListener,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> int:
+    if out is not None:
+        _check_out(out)
+    counts = {"count": given["each"], "seed": given["seed"]}
+    return harvest_library(source, given["kind"], path, out, given["seconds"], on_progress, as_json=as_json, **counts)
 
 
 def _harvest(

@@ -6,7 +6,7 @@ import numpy as np
 
 from miscompile.core.tensor import tensor
 from miscompile.harvest.constraints.generate import Constraint
-from miscompile.harvest.neighbours.call import Change, Scene, brief, describes, is_tensor
+from miscompile.harvest.neighbours.call import StepView, Variation, brief, describes, is_tensor
 from miscompile.instances.values import Drawn, Held, Name, Value, tensor_of
 
 _LARGE = 2**31 - 1
@@ -18,20 +18,20 @@ _EXTREME = (0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, float("inf"))
 _TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64")
 
 
-def attributes(scene: Scene) -> Iterator[Change]:
+def attributes(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with each attribute at its other values."""
     for name, one in scene.constraints.items():
         if is_tensor(one):
             continue
         now = scene.values.get(name)
         if now is not None and not one.required:
-            yield Change({name: None}, f"{name} left out")
+            yield Variation({name: None}, f"{name} left out")
         met: set[str] = {_key(now)}
         for value, said in _values(scene, one, now):
             if _key(value) not in met:
                 met.add(_key(value))
                 change = f"{brief(now)} -> {brief(value)}" if now is not None else f"given as {brief(value)}"
-                yield Change({name: value}, f"{name} {change}{said}")
+                yield Variation({name: value}, f"{name} {change}{said}")
 
 
 def _key(value: Value) -> str:
@@ -39,7 +39,7 @@ def _key(value: Value) -> str:
     return repr(tuple(value) if isinstance(value, list) else value)
 
 
-def _values(scene: Scene, one: Constraint, now: Value) -> Iterator[tuple[Value, str]]:
+def _values(scene: StepView, one: Constraint, now: Value) -> Iterator[tuple[Value, str]]:
     if one.default is not None:
         yield one.default, ", its default"
     for value in one.values:
@@ -76,7 +76,7 @@ def _flat(value: Value) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, bool | int | float | str) for item in value)
 
 
-def _integers(scene: Scene, one: Constraint, now: Value) -> list[int]:
+def _integers(scene: StepView, one: Constraint, now: Value) -> list[int]:
     rank = scene.rank()
     if one.axis:
         return [0, -1, rank - 1, -rank, rank // 2, *((rank,) if rank else ())]
@@ -85,7 +85,7 @@ def _integers(scene: Scene, one: Constraint, now: Value) -> list[int]:
     return [0, 1, -1, 2, *own, scene.largest() + 1, *ends, _LARGE]
 
 
-def integer_lists(scene: Scene, one: Constraint, now: Value) -> Iterator[tuple[int, ...]]:
+def integer_lists(scene: StepView, one: Constraint, now: Value) -> Iterator[tuple[int, ...]]:
     """Yield lists of integers at their edges: empty, all alike, one element changed, reversed, one element repeated."""
     rank = scene.rank()
     yield ()
@@ -102,7 +102,7 @@ def integer_lists(scene: Scene, one: Constraint, now: Value) -> Iterator[tuple[i
             yield (*given[:place], other, *given[place + 1 :])
 
 
-def descriptions(scene: Scene) -> Iterator[Change]:
+def descriptions(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with each operand of axes, pads, sizes and the like at the edges of such a list."""
     for name, one in scene.constraints.items():
         value = scene.values.get(name)
@@ -115,4 +115,4 @@ def descriptions(scene: Scene) -> Iterator[Change]:
         for other in dict.fromkeys(integer_lists(scene, one, now)):
             if other != now:
                 held = Held(tensor(np.array(other, found.array.dtype)))
-                yield Change({name: held}, f"{name} {brief(now)} -> {brief(other)}")
+                yield Variation({name: held}, f"{name} {brief(now)} -> {brief(other)}")

@@ -20,8 +20,8 @@ OUTPUTS = "(outputs)"
 OPERANDS = "(operands)"
 """The name of the parameter that says which operands are fed."""
 
-Values = Mapping[str, Value]
-"""Parameters by name; None for one that is left out."""
+NamedParameters = Mapping[str, Value]
+"""NamedParameters by name; None for one that is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ def subjects_of(operations: Iterable[Operation], tests: Iterable[Instance]) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Variation:
     """New values of some parameters, and the difference in words, for a report."""
 
-    values: Values
+    values: NamedParameters
     words: str
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class StepView:
     """What a step sees: the operator, an instance's parameters, those of other instances of it, and a random stream."""
 
     subject: Subject
-    values: Values
-    siblings: tuple[Values, ...]
+    values: NamedParameters
+    siblings: tuple[NamedParameters, ...]
     draw: random.Random
     constraints: Mapping[str, Constraint] = field(init=False)
     """The constraint on each parameter, also on further operands of a variadic one."""
@@ -96,7 +96,7 @@ class Scene:
         return max((size for value in self.data().values() for size in value.shape), default=1)
 
 
-Step = Callable[[Scene], Iterator[Change]]
+Step = Callable[[StepView], Iterator[Variation]]
 """One kind of step: yields the changes that lead to an instance's neighbours."""
 
 
@@ -137,7 +137,7 @@ def _formals(operation: Operation) -> list[str]:
     return [one.name for one in operation.parameters if one.place == "called"]
 
 
-def rebuilt(subject: Subject, base: Instance, values: Values) -> Instance:
+def rebuilt(subject: Subject, base: Instance, values: NamedParameters) -> Instance:
     """Return `base` with other parameters; those with None are left out."""
     given = {name: value for name, value in values.items() if value is not None and name not in (OUTPUTS, OPERANDS)}
     policy = _policy(values.get(OPERANDS))

@@ -11,7 +11,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.generate import Constraint
-from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, Scene, describes, is_tensor
+from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, StepView, describes, is_tensor
 from miscompile.instances.values import Drawn, Held, Name, Value, tensor_of
 
 _RANKS = 6
@@ -21,7 +21,7 @@ _ORDER = ("large", "below -1", "out of range", "first, negative", "-1", "negativ
 """Classes of integers, the most unusual first."""
 
 
-def classes(scene: Scene) -> dict[str, str]:
+def classes(scene: StepView) -> dict[str, str]:
     """Return the class of each factor."""
     found: dict[str, str] = {}
     for name, one in scene.constraints.items():

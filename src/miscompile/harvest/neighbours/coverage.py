@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from miscompile.instances.classes import Item, Pair
+from miscompile.instances.classes import ClassPair, Item
 
 _HOPELESS = 4
 """An item that this many instances in a row had when the library refused them, and no valid one, counts no longer."""
@@ -16,7 +16,7 @@ NOT_TRIED = "not tried: a limit was reached, or others went first"
 
 
 @dataclass(slots=True)
-class Coverage:
+class PairCoverage:
     """The pairs of one operator.
 
     `tested` are those of the library's tests, `added` those of kept neighbours that tests lack. `refusals` counts the
@@ -25,17 +25,17 @@ class Coverage:
     """
 
     api: str
-    tested: set[Pair] = field(default_factory=set)
-    added: set[Pair] = field(default_factory=set)
-    refused: set[Pair] = field(default_factory=set)
-    drawn: set[Pair] = field(default_factory=set)
+    tested: set[ClassPair] = field(default_factory=set)
+    added: set[ClassPair] = field(default_factory=set)
+    refused: set[ClassPair] = field(default_factory=set)
+    drawn: set[ClassPair] = field(default_factory=set)
     refusals: dict[Item, Counter[str]] = field(default_factory=dict)
     classes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     tests: int = 0
     kept: int = 0
     tried: int = 0
 
-    def gain(self, pairs: Iterable[Pair]) -> int:
+    def gain(self, pairs: Iterable[ClassPair]) -> int:
         """Return how many pairs no kept instance has, without those of classes that the library seems to refuse."""
         fresh = (pair for pair in pairs if pair not in self.tested and pair not in self.added)
         return sum(not (self._hopeless(pair[0]) or self._hopeless(pair[1])) for pair in fresh)
@@ -47,18 +47,18 @@ class Coverage:
     def _has(self, item: Item) -> bool:
         return (item, item) in self.tested or (item, item) in self.added
 
-    def test(self, pairs: frozenset[Pair]) -> None:
+    def test(self, pairs: frozenset[ClassPair]) -> None:
         """Count an instance of the library's tests."""
         self.tests += 1
         self.tested |= pairs
 
-    def keep(self, pairs: frozenset[Pair]) -> None:
+    def keep(self, pairs: frozenset[ClassPair]) -> None:
         """Count a neighbour that the library runs."""
         self.tried += 1
         self.kept += 1
         self.added |= pairs - self.tested
 
-    def refuse(self, pairs: frozenset[Pair], reason: str) -> None:
+    def refuse(self, pairs: frozenset[ClassPair], reason: str) -> None:
         """Count a neighbour that was refused."""
         self.tried += 1
         self.refused |= pairs

@@ -7,14 +7,14 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.core.tensor import Array, Tensor, tensor
-from miscompile.harvest.neighbours.call import Change, Scene
+from miscompile.harvest.neighbours.call import StepView, Variation
 from miscompile.instances.values import Held
 
 _TYPES = frozenset({*PLAIN, "complex64", "complex128"})
 """Element types that are tried."""
 
 
-def element_types(scene: Scene) -> Iterator[Change]:
+def element_types(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with the tensors of each group converted to every other type that all of them allow."""
     groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     found = scene.tensors()
@@ -25,7 +25,7 @@ def element_types(scene: Scene) -> Iterator[Change]:
         allowed = set.intersection(*(set(scene.constraints[name].dtypes) for name in names))
         for dtype in sorted(allowed & _TYPES - {now}):
             values = {name: Held(converted(found[name], dtype)) for name in names}
-            yield Change(values, f"{', '.join(names)} {now} -> {dtype}")
+            yield Variation(values, f"{', '.join(names)} {now} -> {dtype}")
 
 
 def converted(value: Tensor, dtype: str) -> Tensor:

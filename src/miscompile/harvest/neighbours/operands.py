@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from miscompile.harvest.neighbours.call import OPERANDS, Change, Scene
+from miscompile.harvest.neighbours.call import OPERANDS, StepView, Variation
 
 _WORDS = {
     "fed": "every operand fed",
@@ -11,19 +11,19 @@ _WORDS = {
 }
 
 
-def operands(scene: Scene) -> Iterator[Change]:
+def operands(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with other operands fed; the first as a constant is for nodes only."""
     now = scene.values.get(OPERANDS)
     several = len(scene.tensors()) > 1
     for policy, words in _WORDS.items():
         if policy != now and (several or policy == "fed") and (scene.subject.node or policy != "first constant"):
-            yield Change({OPERANDS: policy}, words)
+            yield Variation({OPERANDS: policy}, words)
 
 
-def aliases(scene: Scene) -> Iterator[Change]:
+def aliases(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with the same tensor for two operands of a node."""
     found = list(scene.data().items()) if scene.subject.node else []
     for place, (name, value) in enumerate(found):
         for first, other in found[:place]:
             if (other.dtype, other.shape) == (value.dtype, value.shape):
-                yield Change({name: scene.values[first], OPERANDS: "shared"}, f"{name} the same tensor as {first}")
+                yield Variation({name: scene.values[first], OPERANDS: "shared"}, f"{name} the same tensor as {first}")

@@ -5,7 +5,7 @@ from itertools import islice
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.harvest.constraints.generate import Constraint, tensor_drawn
-from miscompile.harvest.neighbours.call import OUTPUTS, Change, Scene, brief, is_tensor
+from miscompile.harvest.neighbours.call import OUTPUTS, StepView, Variation, brief, is_tensor
 from miscompile.harvest.neighbours.element_types import converted
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
 
@@ -13,7 +13,7 @@ _MOST = 6
 """Largest number of values that are tried for an operand that was left out."""
 
 
-def presence(scene: Scene) -> Iterator[Change]:
+def presence(scene: StepView) -> Iterator[Variation]:
     """Yield the instance without each optional operand, and with each that it leaves out.
 
     The value is that of another instance which has the operand, or drawn in shapes that operands often have.
@@ -22,13 +22,13 @@ def presence(scene: Scene) -> Iterator[Change]:
         if one.required or not is_tensor(one):
             continue
         if scene.values.get(name) is not None:
-            yield Change({name: None}, f"{name} left out")
+            yield Variation({name: None}, f"{name} left out")
         else:
             for value, source in islice(_fillings(scene, one), _MOST):
-                yield Change({name: value}, f"{name} given ({source})")
+                yield Variation({name: value}, f"{name} given ({source})")
 
 
-def _fillings(scene: Scene, one: Constraint) -> Iterator[tuple[Value, str]]:
+def _fillings(scene: StepView, one: Constraint) -> Iterator[tuple[Value, str]]:
     dtype = _dtype(scene, one)
     for other in scene.siblings[:2]:
         value = other.get(one.name)
@@ -47,7 +47,7 @@ def _fillings(scene: Scene, one: Constraint) -> Iterator[tuple[Value, str]]:
                 yield drawn, f"{brief(drawn)} drawn"
 
 
-def _dtype(scene: Scene, one: Constraint) -> str | None:
+def _dtype(scene: StepView, one: Constraint) -> str | None:
     """Return the type of a given tensor of the same group, else a usual one that is allowed."""
     for name, value in scene.tensors().items():
         other = scene.constraints.get(name)
@@ -57,7 +57,7 @@ def _dtype(scene: Scene, one: Constraint) -> str | None:
     return usual[0] if usual else None
 
 
-def outputs(scene: Scene) -> Iterator[Change]:
+def outputs(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with each optional result named that was not, and without each that was."""
     optional = scene.subject.outputs
     now = scene.values.get(OUTPUTS)
@@ -72,4 +72,4 @@ def outputs(scene: Scene) -> Iterator[Change]:
             other.pop()
         if other:
             said = "left out" if named[place] else "named"
-            yield Change({OUTPUTS: tuple(other)}, f"result {place} {said}")
+            yield Variation({OUTPUTS: tuple(other)}, f"result {place} {said}")

@@ -21,7 +21,7 @@ from miscompile.harvest.constraints.run import MEMORY, timely
 from miscompile.harvest.libraries.children import Harvested, run_on
 from miscompile.harvest.libraries.hooks.recording import LINES, Lines
 from miscompile.harvest.neighbours.call import Subject
-from miscompile.harvest.neighbours.coverage import Coverage
+from miscompile.harvest.neighbours.coverage import PairCoverage
 from miscompile.harvest.neighbours.walk import Refusal, neighbours
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive, read_archive
@@ -57,7 +57,7 @@ def harvest_neighbours(
 ) -> tuple[Archive, Classes]:
     """Return neighbours of the instances in the archive `tests`, at most `count` for each operator, and the classes.
 
-    The figure `coverage` has a row for each operator (see `Coverage.as_json`). `seconds` limits each child. Raises
+    The figure `coverage` has a row for each operator (see `PairCoverage.as_json`). `seconds` limits each child. Raises
     UsageError when the library is missing or `tests` cannot be read.
     """
     need({library: library}, f"neighbours of instances of {library}")
@@ -138,7 +138,7 @@ def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
             continue
         api = subject.operation.api
         print(json.dumps({"begin": number, "operator": api}), flush=True)
-        coverage = Coverage(api)
+        coverage = PairCoverage(api)
         for instance in neighbours(subject, known, seed, count, limited, coverage):
             lines.instance(instance)
         found = {digest: {**items, OPERATOR: api} for digest, items in coverage.classes.items()}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from miscompile.core.tensor import Array, Tensor
-from miscompile.harvest.neighbours.call import Change, Scene
+from miscompile.harvest.neighbours.call import StepView, Variation
 from miscompile.instances.values import Held
 
 _SIZES = (0, 1, 3, 7, 8, 17, 33)
@@ -25,7 +25,7 @@ _RANKS: tuple[tuple[str, Callable[[Array], Array | None]], ...] = (
 )
 
 
-def ranks(scene: Scene) -> Iterator[Change]:
+def ranks(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with each tensor, and with all of the same rank, in another rank."""
     found = scene.data()
     groups: set[tuple[str, ...]] = {(name,) for name in found}
@@ -36,10 +36,10 @@ def ranks(scene: Scene) -> Iterator[Change]:
             made = {name: change(found[name].array) for name in names}
             if all(array is not None and array.ndim <= _DEEPEST and array.size <= _LARGEST for array in made.values()):
                 values = {name: _held(found[name], array) for name, array in made.items() if array is not None}
-                yield Change(values, f"{', '.join(names)} {words}")
+                yield Variation(values, f"{', '.join(names)} {words}")
 
 
-def sizes(scene: Scene) -> Iterator[Change]:
+def sizes(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with a size changed in all tensors that have it, and with single dimensions of 0 and 1."""
     found = scene.data()
     for size in sorted({size for value in found.values() for size in value.shape}):
@@ -52,13 +52,13 @@ def sizes(scene: Scene) -> Iterator[Change]:
                 if size in value.shape
             }
             if all(one.tensor.array.size <= _LARGEST for one in values.values()):
-                yield Change(values, f"every size {size} -> {other}")
+                yield Variation(values, f"every size {size} -> {other}")
     for name, value in found.items():
         for place, size in enumerate(value.shape):
             for other in (0, 1, size + 1):
                 shape = (*value.shape[:place], other, *value.shape[place + 1 :])
                 if other != size and np.prod(shape) <= _LARGEST:
-                    yield Change(
+                    yield Variation(
                         {name: _held(value, _resized(value.array, shape))}, f"size {place} of {name} {size} -> {other}"
                     )
 

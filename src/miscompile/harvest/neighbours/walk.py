@@ -12,15 +12,15 @@ from functools import cached_property
 
 from miscompile.base.rng import stream
 from miscompile.harvest.neighbours.attributes import attributes, descriptions
-from miscompile.harvest.neighbours.call import Scene, Step, Subject, Values, parameters_of, rebuilt
+from miscompile.harvest.neighbours.call import NamedParameters, Step, StepView, Subject, parameters_of, rebuilt
 from miscompile.harvest.neighbours.classes import classes
-from miscompile.harvest.neighbours.coverage import Coverage
+from miscompile.harvest.neighbours.coverage import PairCoverage
 from miscompile.harvest.neighbours.draws import draws
 from miscompile.harvest.neighbours.element_types import element_types
 from miscompile.harvest.neighbours.operands import aliases, operands
 from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
-from miscompile.instances.classes import Pair, pairs_of
+from miscompile.instances.classes import ClassPair, pairs_of
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 
@@ -55,12 +55,12 @@ _TRIED_OF_BASE = 4
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Neighbour:
     """A neighbour that may be tried; `words` says how it differs from the instance `base`."""
 
     subject: Subject
     base: Instance
-    values: Values
+    values: NamedParameters
     words: tuple[str, ...]
 
     @cached_property
@@ -75,18 +75,20 @@ class Candidate:
         return classes(scene_of(self.subject, self.values))
 
     @cached_property
-    def pairs(self) -> frozenset[Pair]:
+    def pairs(self) -> frozenset[ClassPair]:
         """The pairs of its classes."""
         return pairs_of(self.classes)
 
 
-def scene_of(subject: Subject, values: Values, siblings: tuple[Values, ...] = (), seed: int = 0) -> Scene:
+def scene_of(
+    subject: Subject, values: NamedParameters, siblings: tuple[NamedParameters, ...] = (), seed: int = 0
+) -> StepView:
     """Return the view of an instance's parameters that a step gets."""
-    return Scene(subject, values, siblings, stream(seed, subject.operation.api))
+    return StepView(subject, values, siblings, stream(seed, subject.operation.api))
 
 
 def neighbours(
-    subject: Subject, tests: Sequence[Instance], seed: int, limit: int, refusal: Refusal, coverage: Coverage
+    subject: Subject, tests: Sequence[Instance], seed: int, limit: int, refusal: Refusal, coverage: PairCoverage
 ) -> Iterator[Instance]:
     """Yield at most `limit` neighbours of the instances in `tests` that the library runs, and count all in `coverage`.
 
@@ -104,18 +106,18 @@ class _Walk:
     def __init__(
         self,
         subject: Subject,
-        tests: Sequence[tuple[Instance, Values]],
+        tests: Sequence[tuple[Instance, NamedParameters]],
         seed: int,
         limit: int,
         refusal: Refusal,
-        coverage: Coverage,
+        coverage: PairCoverage,
     ) -> None:
         self._subject, self._limit, self._refusal, self._coverage = subject, limit, refusal, coverage
         self._seed, self._draw = seed, stream(seed, subject.operation.api, "walk")
         small = [pair for pair in tests if pair[0].elements() <= _LARGEST]
         self._siblings = tuple(values for _, values in tests[:64])
         self._bases = self._chosen(small)
-        self._kept: list[Candidate] = []
+        self._kept: list[Neighbour] = []
         self._met = {digest_of(one) for one, _ in tests}
         chosen = {digest_of(base.base) for base in self._bases}
         for one, values in tests:
@@ -124,10 +126,10 @@ class _Walk:
             if digest not in chosen:
                 coverage.test(pairs_of(found))
 
-    def _chosen(self, tests: Sequence[tuple[Instance, Values]]) -> list[Candidate]:
+    def _chosen(self, tests: Sequence[tuple[Instance, NamedParameters]]) -> list[Neighbour]:
         """Return the few instances that cover most pairs together, and count them as tests."""
-        left = [Candidate(self._subject, one, values, ()) for one, values in tests]
-        found: list[Candidate] = []
+        left = [Neighbour(self._subject, one, values, ()) for one, values in tests]
+        found: list[Neighbour] = []
         while left and len(found) < _BASES:
             best = max(left, key=lambda one: self._coverage.gain(one.pairs))
             if found and not self._coverage.gain(best.pairs):
@@ -178,11 +180,11 @@ class _Walk:
     def _spent(self, share: int) -> bool:
         return self._coverage.tried >= _TRIES * share
 
-    def _after(self, base: Candidate, step: Step) -> Iterator[Candidate]:
+    def _after(self, base: Neighbour, step: Step) -> Iterator[Neighbour]:
         scene = scene_of(self._subject, base.values, self._siblings, self._seed)
         for change in step(scene):
             values = {**base.values, **change.values}
-            yield Candidate(self._subject, base.base, values, (*base.words, change.words))
+            yield Neighbour(self._subject, base.base, values, (*base.words, change.words))
 
     def _next(self, queue: "list[_Ranked]") -> Instance | None:
         """Try the best candidate; return it if the library runs it."""
@@ -204,11 +206,11 @@ class _Walk:
         return instance
 
 
-_Ranked = tuple[int, int, Candidate]
+_Ranked = tuple[int, int, Neighbour]
 """A candidate behind its negated gain when it was last looked at, and its number."""
 
 
-def _queue(made: Iterable[Candidate], coverage: Coverage) -> list[_Ranked]:
+def _queue(made: Iterable[Neighbour], coverage: PairCoverage) -> list[_Ranked]:
     found: list[_Ranked] = []
     for number, one in enumerate(made):
         coverage.drawn |= one.pairs
@@ -219,7 +221,7 @@ def _queue(made: Iterable[Candidate], coverage: Coverage) -> list[_Ranked]:
     return found
 
 
-def _best(queue: list[_Ranked], coverage: Coverage) -> Candidate | None:
+def _best(queue: list[_Ranked], coverage: PairCoverage) -> Neighbour | None:
     """Take the candidate with the greatest gain from the queue; None when none has any.
 
     Gains only fall, so a candidate whose gain is still at the top when computed anew is the best.

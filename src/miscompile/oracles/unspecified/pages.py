@@ -15,7 +15,7 @@ from miscompile.instances.values import Drawn, Held, tensor_of
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeView:
     """The operands and attributes of an instance, as conditions look at them."""
 
     instance: Instance
@@ -52,7 +52,7 @@ class Node:
         return [item for item in value if isinstance(item, int)] if isinstance(value, tuple | list) else []
 
 
-Holds = Callable[[Node], bool]
+PageCondition = Callable[[NodeView], bool]
 """Tells whether a node fulfils a condition."""
 
 
@@ -60,37 +60,37 @@ def broken(instance: Instance) -> str:
     """Return the first condition of its operator's page that a node breaks, empty if it fulfils all."""
     if instance.library != "onnx":
         return ""
-    node = Node(instance)
+    node = NodeView(instance)
     for words, holds in (*_ALL, *CONDITIONS.get(instance.api, ())):
         if not holds(node):
             return f"the operator's page: {words}"
     return ""
 
 
-def _ranks(**ranks: int) -> Iterator[tuple[str, Holds]]:
+def _ranks(**ranks: int) -> Iterator[tuple[str, PageCondition]]:
     """Yield a condition for each operand, given as `p2=1` for rank 1 of the operand at place 2."""
     for word, rank in ranks.items():
         place = int(word[1:])
 
-        def holds(node: Node, place: int = place, rank: int = rank) -> bool:
+        def holds(node: NodeView, place: int = place, rank: int = rank) -> bool:
             shape = node.shape(place)
             return shape is None or len(shape) == rank
 
         yield f"operand {place} has rank {rank}", holds
 
 
-def _channels(place: int) -> tuple[str, Holds]:
-    def holds(node: Node) -> bool:
+def _channels(place: int) -> tuple[str, PageCondition]:
+    def holds(node: NodeView) -> bool:
         shape, of = node.shape(place), node.shape(0)
         return shape is None or (of is not None and len(of) > 1 and shape == (of[1],))
 
     return f"operand {place} has one element for each channel", holds
 
 
-def _outputs(weights: int, place: int, *, transposed: bool = False) -> tuple[str, Holds]:
+def _outputs(weights: int, place: int, *, transposed: bool = False) -> tuple[str, PageCondition]:
     """Return the condition that a bias has one element for each channel of the result."""
 
-    def holds(node: Node) -> bool:
+    def holds(node: NodeView) -> bool:
         shape, of = node.shape(place), node.shape(weights)
         if shape is None or of is None:
             return True
@@ -100,7 +100,7 @@ def _outputs(weights: int, place: int, *, transposed: bool = False) -> tuple[str
     return f"operand {place} has one element for each channel of the result", holds
 
 
-def _at_least(place: int, least: float, most: float = math.inf) -> tuple[str, Holds]:
+def _at_least(place: int, least: float, most: float = math.inf) -> tuple[str, PageCondition]:
     said = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
     return (
         f"the elements of operand {place} are {said}",
@@ -108,27 +108,27 @@ def _at_least(place: int, least: float, most: float = math.inf) -> tuple[str, Ho
     )
 
 
-def _positive(*places: int) -> Iterator[tuple[str, Holds]]:
+def _positive(*places: int) -> Iterator[tuple[str, PageCondition]]:
     for place in places:
 
-        def holds(node: Node, place: int = place) -> bool:
+        def holds(node: NodeView, place: int = place) -> bool:
             return all(item > 0 for item in node.numbers(place))
 
         yield f"the elements of operand {place} are positive", holds
 
 
-def _same_shape(one: int, other: int) -> tuple[str, Holds]:
-    def holds(node: Node) -> bool:
+def _same_shape(one: int, other: int) -> tuple[str, PageCondition]:
+    def holds(node: NodeView) -> bool:
         first, second = node.shape(one), node.shape(other)
         return first is None or second is None or first == second
 
     return f"operands {one} and {other} have the same shape", holds
 
 
-def _indices(default: int | None) -> tuple[str, Holds]:
+def _indices(default: int | None) -> tuple[str, PageCondition]:
     """Return the condition that indices along an axis are within the first operand; `default` is that of the axis."""
 
-    def holds(node: Node) -> bool:
+    def holds(node: NodeView) -> bool:
         shape = node.shape(0) or ()
         axis = node.whole("axis", 0 if default is None else default)
         if not -len(shape) <= axis < len(shape):
@@ -138,7 +138,7 @@ def _indices(default: int | None) -> tuple[str, Holds]:
     return "indices are within the size of the axis", holds
 
 
-def _tuples(node: Node) -> bool:
+def _tuples(node: NodeView) -> bool:
     """Tell whether each tuple of indices is within the first operand."""
     indices, shape = node.tensor(1), node.shape(0) or ()
     if indices is None or not indices.shape:
@@ -149,17 +149,17 @@ def _tuples(node: Node) -> bool:
     return len(sizes) == width and bool(((found >= -sizes) & (found < sizes)).all())
 
 
-def _updates(node: Node) -> bool:
+def _updates(node: NodeView) -> bool:
     shape, indices, updates = node.shape(0), node.shape(1), node.shape(2)
     return shape is None or not indices or updates == (*indices[:-1], *shape[indices[-1] :])
 
 
-def _same_rank(node: Node) -> bool:
+def _same_rank(node: NodeView) -> bool:
     shapes = [node.shape(place) for place in range(3)]
     return len({len(shape) for shape in shapes if shape is not None}) == 1
 
 
-def _inside(node: Node) -> bool:
+def _inside(node: NodeView) -> bool:
     """Tell whether the sizes of indices are within those of the first operand, apart from the axis."""
     shape, indices = node.shape(0) or (), node.shape(1) or ()
     axis = node.whole("axis", 0) % max(len(shape), 1)
@@ -168,15 +168,15 @@ def _inside(node: Node) -> bool:
     )
 
 
-def _spatial(node: Node) -> bool:
+def _spatial(node: NodeView) -> bool:
     shape = node.shape(0) or ()
     return len(shape) >= 3 and 0 not in shape[2:]
 
 
-def _window_fits(place: int) -> tuple[str, Holds]:
+def _window_fits(place: int) -> tuple[str, PageCondition]:
     """Return the condition that the window of weights at `place`, or of the attribute, fits into the padded operand."""
 
-    def holds(node: Node) -> bool:
+    def holds(node: NodeView) -> bool:
         shape, weights = node.shape(0) or (), node.shape(place) if place else None
         kernel = list(weights[2:]) if weights else node.whole_list("kernel_shape")
         spatial = shape[2:]
@@ -194,7 +194,7 @@ def _window_fits(place: int) -> tuple[str, Holds]:
     return "the window fits into the padded operand", holds
 
 
-def _pads_are_small(node: Node) -> bool:
+def _pads_are_small(node: NodeView) -> bool:
     """Tell whether no window lies in the padding alone."""
     kernel, pads = node.whole_list("kernel_shape"), node.whole_list("pads")
     steps = node.whole_list("dilations") or [1] * len(kernel)
@@ -204,11 +204,11 @@ def _pads_are_small(node: Node) -> bool:
     return all(pad < extent for pad, extent in zip(pads, extents * 2, strict=True))
 
 
-def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
+def _recurrent(gates: int) -> tuple[tuple[str, PageCondition], ...]:
     """Return the conditions of a recurrent layer with so many gates."""
 
-    def state(place: int) -> Holds:
-        def holds(node: Node) -> bool:
+    def state(place: int) -> PageCondition:
+        def holds(node: NodeView) -> bool:
             shape, x, r = node.shape(place), node.shape(0), node.shape(2)
             if shape is None or x is None or r is None or len(x) != 3 or len(r) != 3:
                 return shape is None
@@ -218,25 +218,25 @@ def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
 
         return holds
 
-    def lengths(node: Node) -> bool:
+    def lengths(node: NodeView) -> bool:
         shape, x = node.shape(4), node.shape(0)
         if shape is None or x is None or len(x) != 3:
             return shape is None
         steps, batch = (x[1], x[0]) if node.whole("layout", 0) else (x[0], x[1])
         return shape == (batch,) and all(1 <= item <= steps for item in node.numbers(4))
 
-    def width(place: int, count: int) -> Holds:
-        def holds(node: Node) -> bool:
+    def width(place: int, count: int) -> PageCondition:
+        def holds(node: NodeView) -> bool:
             shape, r = node.shape(place), node.shape(2)
             return shape is None or (r is not None and len(r) == 3 and shape == (r[0], count * r[2]))
 
         return holds
 
-    def clip(node: Node) -> bool:
+    def clip(node: NodeView) -> bool:
         value = node.instance.kwargs.get("clip")
         return not isinstance(value, int | float) or 0 < value < math.inf
 
-    def hidden(node: Node) -> bool:
+    def hidden(node: NodeView) -> bool:
         r, size = node.shape(2), node.instance.kwargs.get("hidden_size")
         return size is None or (r is not None and len(r) == 3 and r[2] == size and r[2] > 0)
 
@@ -251,30 +251,30 @@ def _recurrent(gates: int) -> tuple[tuple[str, Holds], ...]:
     )
 
 
-def _normalised(node: Node) -> bool:
+def _normalised(node: NodeView) -> bool:
     shape, axis = node.shape(0) or (), node.whole("axis", -1)
     return -len(shape) <= axis < len(shape) and 0 not in shape[axis:]
 
 
-def _labels(node: Node) -> bool:
+def _labels(node: NodeView) -> bool:
     shape = node.shape(0) or (0, 0)
     ignored = node.instance.kwargs.get("ignore_index")
     return len(shape) > 1 and all(0 <= item < shape[1] or item == ignored for item in node.numbers(1))
 
 
-def _reversed(node: Node) -> bool:
+def _reversed(node: NodeView) -> bool:
     shape, batch, time = node.shape(0) or (), node.whole("batch_axis", 1), node.whole("time_axis", 0)
     if {batch, time} != {0, 1} or len(shape) < 2 or node.shape(1) != (shape[batch],):
         return False
     return all(0 <= item <= shape[time] for item in node.numbers(1))
 
 
-def _boxes(node: Node) -> bool:
+def _boxes(node: NodeView) -> bool:
     boxes, scores = node.shape(0) or (), node.shape(1) or ()
     return len(boxes) == 3 and len(scores) == 3 and boxes[2] == 4 and (boxes[0], boxes[1]) == (scores[0], scores[2])
 
 
-def _bands(node: Node) -> bool:
+def _bands(node: NodeView) -> bool:
     names = [node.numbers(place) for place in range(5)]
     if any(len(numbers) != 1 for numbers in names):
         return False
@@ -282,25 +282,25 @@ def _bands(node: Node) -> bool:
     return bins > 0 and length > 0 and rate > 0 and 0 <= low < high <= rate / 2
 
 
-def _unpooled(node: Node) -> bool:
+def _unpooled(node: NodeView) -> bool:
     size = math.prod(int(item) for item in node.numbers(2)) if node.tensor(2) is not None else math.inf
     found = node.numbers(1)
     return all(0 <= item < size for item in found) and len(set(found)) == len(found)
 
 
-def _scalars(*places: int) -> Iterator[tuple[str, Holds]]:
+def _scalars(*places: int) -> Iterator[tuple[str, PageCondition]]:
     for place in places:
 
-        def holds(node: Node, place: int = place) -> bool:
+        def holds(node: NodeView, place: int = place) -> bool:
             return node.shape(place) in (None, (), (1,))
 
         yield f"operand {place} is a scalar or has one element", holds
 
 
-def _along(place: int, of: int, axis: int) -> tuple[str, Holds]:
+def _along(place: int, of: int, axis: int) -> tuple[str, PageCondition]:
     """Return the condition that an operand is a scalar, or has the size of the operand `of` along `axis`."""
 
-    def holds(node: Node) -> bool:
+    def holds(node: NodeView) -> bool:
         shape, other = node.shape(place), node.shape(of)
         if shape is None or other is None:
             return True
@@ -309,16 +309,16 @@ def _along(place: int, of: int, axis: int) -> tuple[str, Holds]:
     return f"operand {place} is a scalar, or one element for each along axis {axis} of operand {of}", holds
 
 
-def _lists_of_one_length(one: str, other: str) -> tuple[str, Holds]:
-    def holds(node: Node) -> bool:
+def _lists_of_one_length(one: str, other: str) -> tuple[str, PageCondition]:
+    def holds(node: NodeView) -> bool:
         first, second = node.instance.kwargs.get(one), node.instance.kwargs.get(other)
         return not isinstance(first, tuple | list) or not isinstance(second, tuple | list) or len(first) == len(second)
 
     return f"{one} and {other} have the same length", holds
 
 
-def _scaled(place: int) -> Holds:
-    def holds(node: Node) -> bool:
+def _scaled(place: int) -> PageCondition:
+    def holds(node: NodeView) -> bool:
         given, axes = node.tensor(place), node.instance.kwargs.get("axes")
         count = len(axes) if isinstance(axes, tuple | list) else len(node.shape(0) or ())
         return given is None or not given.array.size or given.shape == (count,)
@@ -326,34 +326,34 @@ def _scaled(place: int) -> Holds:
     return holds
 
 
-def _low(name: str, least: int) -> tuple[str, Holds]:
+def _low(name: str, least: int) -> tuple[str, PageCondition]:
     return f"{name} is at least {least}", lambda node: node.whole(name, least) >= least
 
 
-def _rotated(node: Node) -> bool:
+def _rotated(node: NodeView) -> bool:
     cache = node.shape(1) or (0,)
     return all(0 <= item < cache[0] for item in node.numbers(3))
 
 
-def _within_keys(node: Node) -> bool:
+def _within_keys(node: NodeView) -> bool:
     keys = node.shape(1) or ()
     return len(keys) < 3 or all(0 <= item <= keys[-2] for item in node.numbers(6))
 
 
-def _batch_of_grid(node: Node) -> bool:
+def _batch_of_grid(node: NodeView) -> bool:
     theta, size = node.shape(0) or (0,), node.numbers(1)
     return bool(size) and size[0] == theta[0] and min(size) > 0
 
 
-def _steps_are_positive(node: Node) -> bool:
+def _steps_are_positive(node: NodeView) -> bool:
     return all(step >= 1 for name in ("strides", "dilations") for step in node.whole_list(name))
 
 
-_ALL: tuple[tuple[str, Holds], ...] = (("strides and dilations are positive", _steps_are_positive),)
+_ALL: tuple[tuple[str, PageCondition], ...] = (("strides and dilations are positive", _steps_are_positive),)
 """Conditions of every operator."""
 
 
-def _small_output_padding(node: Node) -> bool:
+def _small_output_padding(node: NodeView) -> bool:
     paddings = node.whole_list("output_padding")
     strides = node.whole_list("strides") or [1] * len(paddings)
     dilations = node.whole_list("dilations") or [1] * len(paddings)
@@ -365,14 +365,14 @@ def _small_output_padding(node: Node) -> bool:
     return all(0 <= padding < max(stride, dilation) for padding, stride, dilation in rows)
 
 
-def _same_lengths(*places: int) -> tuple[str, Holds]:
-    def holds(node: Node) -> bool:
+def _same_lengths(*places: int) -> tuple[str, PageCondition]:
+    def holds(node: NodeView) -> bool:
         return len({shape for shape in map(node.shape, places) if shape is not None}) <= 1
 
     return f"operands {', '.join(map(str, places))} have the same length", holds
 
 
-def _split(node: Node) -> bool:
+def _split(node: NodeView) -> bool:
     given, shape, axis = node.tensor(1), node.shape(0) or (), node.whole("axis", 0)
     if given is None or not -len(shape) <= axis < len(shape):
         return given is None
@@ -382,20 +382,20 @@ def _split(node: Node) -> bool:
     return all(item >= 0 for item in numbers) and sum(numbers) == shape[axis]
 
 
-def _is_depth(node: Node) -> bool:
+def _is_depth(node: NodeView) -> bool:
     return all(math.isfinite(item) and item > 0 and item == int(item) for item in node.numbers(1))
 
 
-def _are_finite(*places: int) -> Holds:
+def _are_finite(*places: int) -> PageCondition:
     return lambda node: all(math.isfinite(item) for place in places for item in node.numbers(place))
 
 
-def _axis_of_transform(node: Node) -> bool:
+def _axis_of_transform(node: NodeView) -> bool:
     rank = len(node.shape(0) or ())
     return all(-rank <= item < rank - 1 and item != -1 for item in node.numbers(2))
 
 
-def _grams(node: Node) -> bool:
+def _grams(node: NodeView) -> bool:
     """Tell whether the pool holds whole n-grams of each length, as many as there are indices."""
     counts = node.whole_list("ngram_counts")
     pool = node.instance.kwargs.get("pool_int64s") or node.instance.kwargs.get("pool_strings") or ()
@@ -413,7 +413,7 @@ def _grams(node: Node) -> bool:
     return len(set(grams)) == len(grams) == len(node.whole_list("ngram_indexes"))
 
 
-def _has_axes(node: Node) -> bool:
+def _has_axes(node: NodeView) -> bool:
     return node.instance.kwargs.get("axes") not in ((), [])
 
 
@@ -430,7 +430,7 @@ _LOSS = (
 )
 _QUANTISED = tuple(_positive(1))
 
-CONDITIONS: dict[str, tuple[tuple[str, Holds], ...]] = {
+CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
     "Attention": (("valid lengths are within the keys", _within_keys),),
     "AveragePool": _WINDOW,

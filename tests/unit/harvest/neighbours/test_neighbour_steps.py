@@ -14,10 +14,10 @@ from miscompile.harvest.neighbours.attributes import attributes, descriptions
 from miscompile.harvest.neighbours.call import (
     OPERANDS,
     OUTPUTS,
-    Change,
-    Scene,
+    NamedParameters,
+    StepView,
     Subject,
-    Values,
+    Variation,
     parameters_of,
     rebuilt,
     subjects_of,
@@ -47,18 +47,18 @@ def _subject(op: str, version: int) -> Subject:
     return Subject(operation, tuple(one.option == optional for one in schema.outputs))
 
 
-def _scene(op: str, version: int, values: Values, siblings: tuple[Values, ...] = ()) -> Scene:
-    return Scene(_subject(op, version), values, siblings, random.Random(0))
+def _scene(op: str, version: int, values: NamedParameters, siblings: tuple[NamedParameters, ...] = ()) -> StepView:
+    return StepView(_subject(op, version), values, siblings, random.Random(0))
 
 
-def _words(changes: Iterator[Change]) -> list[str]:
+def _words(changes: Iterator[Variation]) -> list[str]:
     return [change.words for change in changes]
 
 
 def test_presence_leaves_out_a_given_operand_and_takes_a_missing_one_from_another_test() -> None:
-    other: Values = {"input": _held(2), "max": _held(dtype="float64")}
+    other: NamedParameters = {"input": _held(2), "max": _held(dtype="float64")}
     found = list(presence(_scene("Clip", 13, {"input": _held(2), "min": _held()}, (other,))))
-    assert found[0] == Change({"min": None}, "min left out")
+    assert found[0] == Variation({"min": None}, "min left out")
     assert found[1].words == "max given (float32[] of another test)"
     assert all(set(change.values) == {"max"} for change in found[1:])
 
@@ -73,8 +73,8 @@ def test_a_missing_operand_is_drawn_in_the_type_of_its_group() -> None:
 def test_optional_results_are_named_and_left_out() -> None:
     usual = _scene("MaxPool", 12, {"X": _held(1, 1, 4), OUTPUTS: ()})
     named = _scene("MaxPool", 12, {"X": _held(1, 1, 4), OUTPUTS: (True, True)})
-    assert list(outputs(usual)) == [Change({OUTPUTS: (True, True)}, "result 1 named")]
-    assert list(outputs(named)) == [Change({OUTPUTS: (True,)}, "result 1 left out")]
+    assert list(outputs(usual)) == [Variation({OUTPUTS: (True, True)}, "result 1 named")]
+    assert list(outputs(named)) == [Variation({OUTPUTS: (True,)}, "result 1 left out")]
 
 
 def test_attributes_are_left_out_at_their_default_listed_and_at_edges() -> None:
@@ -85,13 +85,13 @@ def test_attributes_are_left_out_at_their_default_listed_and_at_edges() -> None:
 
 
 def test_values_of_other_tests_are_tried() -> None:
-    siblings: tuple[Values, ...] = ({"direction": "bidirectional"},)
+    siblings: tuple[NamedParameters, ...] = ({"direction": "bidirectional"},)
     found = _words(attributes(_scene("GRU", 14, {"X": _held(1, 1, 1)}, siblings)))
     assert "direction given as 'bidirectional', as in another test" in found
 
 
 def test_lists_of_integers_change_one_element_at_a_time() -> None:
-    kernel: Values = {"X": _held(1, 1, 5, 5), "kernel_shape": (2, 3)}
+    kernel: NamedParameters = {"X": _held(1, 1, 5, 5), "kernel_shape": (2, 3)}
     found = [
         change.values["kernel_shape"]
         for change in attributes(_scene("MaxPool", 12, kernel))
@@ -210,6 +210,6 @@ def test_operations_of_a_library_have_neighbours_in_the_form_of_the_call() -> No
     assert found == [known]
     values = parameters_of(subject, known)
     assert values is not None
-    made: list[Value] = [change.values["dim"] for change in attributes(Scene(subject, values, (), random.Random(0)))]
+    made: list[Value] = [change.values["dim"] for change in attributes(StepView(subject, values, (), random.Random(0)))]
     assert {None, 1, -1, -2} <= set(made)
     assert rebuilt(subject, known, {**values, "dim": 1}).kwargs == {"dim": 1}

@@ -12,10 +12,10 @@ from miscompile.core.tensor import tensor
 from miscompile.graph.check import check
 from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, parameters_of, rebuilt
 from miscompile.harvest.neighbours.classes import classes
-from miscompile.harvest.neighbours.coverage import Coverage
+from miscompile.harvest.neighbours.coverage import PairCoverage
 from miscompile.harvest.neighbours.onnx import refusal, subjects
 from miscompile.harvest.neighbours.walk import STEPS, neighbours, scene_of
-from miscompile.instances.classes import Pair, pairs_of
+from miscompile.instances.classes import ClassPair, pairs_of
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance, OperandPolicy
 from miscompile.instances.values import Held
@@ -82,7 +82,7 @@ def test_two_steps_give_an_instance_of_moderate_size_with_the_classes_of_its_par
 
 def _found(test: Instance, seed: int, limit: int = 8) -> list[Instance]:
     ((subject, known),) = subjects([test])
-    return list(neighbours(subject, known, seed, limit, refusal, Coverage(test.api)))
+    return list(neighbours(subject, known, seed, limit, refusal, PairCoverage(test.api)))
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.api)
@@ -106,7 +106,7 @@ def test_the_same_seed_gives_the_same_neighbours() -> None:
 def test_a_neighbour_covers_a_pair_that_nothing_before_it_covers() -> None:
     ((subject, known),) = subjects([TESTS[2]])
     covered: set[object] = set()
-    for one in (TESTS[2], *neighbours(subject, known, 0, 12, refusal, Coverage("Gemm"))):
+    for one in (TESTS[2], *neighbours(subject, known, 0, 12, refusal, PairCoverage("Gemm"))):
         values = parameters_of(subject, one)
         assert values is not None
         pairs = pairs_of(classes(scene_of(subject, values)))
@@ -114,12 +114,12 @@ def test_a_neighbour_covers_a_pair_that_nothing_before_it_covers() -> None:
         covered |= pairs
 
 
-def _pairs(**found: str) -> frozenset[Pair]:
+def _pairs(**found: str) -> frozenset[ClassPair]:
     return pairs_of(found)
 
 
 def test_coverage_counts_and_says_why_a_class_is_missing() -> None:
-    coverage = Coverage("Op")
+    coverage = PairCoverage("Op")
     coverage.test(_pairs(axis="0", type="float32"))
     assert coverage.gain(_pairs(axis="0", type="float32")) == 0
     assert coverage.gain(_pairs(axis="1", type="float32")) == 2
@@ -170,7 +170,7 @@ def test_refused_classes_are_tried_a_few_times_only() -> None:
         assert isinstance(value, Held)
         return "" if value.tensor.dtype == "float32" else "floats only"
 
-    coverage = Coverage("Softmax")
+    coverage = PairCoverage("Softmax")
     found = list(neighbours(subject, known, 0, 60, floats_only, coverage))
     assert len(found) > 20
     row = coverage.as_json()
