@@ -146,11 +146,17 @@ def access_of(outcome: Outcome) -> Access | None:
         return Access(kind, match["role"], match[0].removeprefix(SAYS).strip())
     if not isinstance(outcome, Crashed):
         return None
-    heap = _HEAP.search(text)
+    heap = heap_words(text)
     if heap:
-        return Access("heap", "", heap[0].strip())
+        return Access("heap", "", heap)
     said = next((line for line in text.splitlines() if line.startswith(SAYS)), "the process dies with guards only")
     return Access("crash", "", said.removeprefix(SAYS).strip())
+
+
+def heap_words(text: str) -> str:
+    """Return the line in which the allocator says that its heap is corrupted; an empty text if it does not."""
+    found = _HEAP.search(text)
+    return found[0].strip() if found else ""
 
 
 def _said(outcome: Outcome) -> str:

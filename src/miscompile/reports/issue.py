@@ -297,10 +297,19 @@ def _size(facts: Mapping[str, Any]) -> str:
 
 
 def culprit_text(stored: Stored) -> str:
-    """Return what is known of the cause: culprit passes and phase."""
-    culprits = stored.finding.property.signature.culprits
-    how = stored.finding.facts.get("attribution", "")
-    return _blame(stored, culprits, how) + _phase(stored.finding.facts.get("phase"))
+    """Return what is known of the cause: culprit passes, phase and first bad access."""
+    culprits, facts = stored.finding.property.signature.culprits, stored.finding.facts
+    how = facts.get("attribution", "")
+    return _blame(stored, culprits, how) + _phase(facts.get("phase")) + _accessed(facts.get("first_access"))
+
+
+def _accessed(access: Mapping[str, Any] | None) -> str:
+    """Return a sentence on the first bad access of memory, if a checker has named it."""
+    if not access:
+        return ""
+    where = f" ({access['where']})" if access["where"] else ""
+    frames = " < ".join(f"`{frame}`" for frame in access["frames"])
+    return f"\n\nFirst bad access: {access['what']}{where}{f', in {frames}' if frames else ''}, by {access['checker']}."
 
 
 def _phase(phase: Mapping[str, Any] | None) -> str:

@@ -56,6 +56,7 @@ from miscompile.triage.boundary import boundary_of
 from miscompile.triage.claims import claims
 from miscompile.triage.confirm import ScriptForks, ScriptResult, confirm, confirmed, needed_settings, shows_once
 from miscompile.triage.converters import front_end_signature
+from miscompile.triage.first_access import first_bad_access, wanted
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
@@ -347,6 +348,7 @@ class _Triage:
                 facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
                 facts |= self._upstream(reduced.case, final, signature)
         if sound and not listed:
+            facts |= self._accessed(script, final)
             self._tell("finding the boundary", reduced.case)
             facts |= self._needed(script) | ({} if timed else self._boundary(reduced.case, held, final))
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
@@ -528,6 +530,15 @@ class _Triage:
             facts |= {"instance": encoded(instance).decode(), "operator": f"{instance.library}:{instance.api}"}
         found = to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
         return replace(found, script=first_script(one.case, evidence, one.outcome, (), self.stored.versions))
+
+    def _accessed(self, script: str, final: Examination) -> dict[str, Any]:
+        """Return the fact `first_access`: the access that a death by the memory began with, where a checker sees it."""
+        if not wanted(final.faulty):
+            return {}
+        self._tell("naming the first bad access")
+        with self._written(script) as path:
+            found = first_bad_access(path, final.faulty, python_of(self.target))
+        return {"first_access": found.as_json()} if found else {}
 
     def _needed(self, script: str) -> dict[str, Any]:
         """Return the fact `needs`: the options of the compiler, besides its defaults, without which nothing shows."""
