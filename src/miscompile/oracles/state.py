@@ -8,7 +8,7 @@ bug: state that a run leaves behind, a race, memory that nobody has written.
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from miscompile.base.errors import ModelError
@@ -22,9 +22,10 @@ from miscompile.graph.read import read
 from miscompile.oracles.compare import contradiction, mismatches
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
-from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import AGAIN
+
+_FULL = Build("full")
 
 RULE = "bits"
 """The rule that evidence of this oracle names."""
@@ -32,16 +33,21 @@ RULE = "bits"
 
 @dataclass(frozen=True, slots=True)
 class SameBits:
-    """Holds a build that is used in one of `ways` against a plain run of the same build."""
+    """Holds a build that is used in one of `ways` against a plain run of the same build.
+
+    The property of a finding names the way as the transform of `faulty`. Whatever passes that build does without, the
+    plain run does without them too: two builds with other passes need not agree in every bit.
+    """
 
     target: str
     ways: tuple[Spec, ...] = (AGAIN,)
-    disabled: frozenset[str] = field(default_factory=frozenset)
+    faulty: Build = _FULL
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the plain run, and one of a drawn way."""
-        build = Build("full", self.disabled)
-        return (Run(case, self.target, build), Run(case, self.target, replace(build, transform=rng.choice(self.ways))))
+        way = self.faulty.transform or rng.choice(self.ways)
+        builds = (replace(self.faulty, transform=None), replace(self.faulty, transform=way))
+        return tuple(Run(case, self.target, build) for build in builds)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Compare the two runs bit by bit."""
@@ -64,6 +70,10 @@ class SameBits:
         details = {"feed": first.feed, "output": first.output}
         return Violated(Evidence(first.kind, RULE, message, runs[1], runs[0], port.name, details))
 
+    def with_faulty(self, build: Build) -> "SameBits":
+        """Return the same property of another build, which is used in the way of its transform."""
+        return replace(self, faulty=build)
+
 
 def _random(case: Case) -> bool:
     try:
@@ -72,16 +82,16 @@ def _random(case: Case) -> bool:
         return True
 
 
-def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
-    """Return the plain run and the other one of a violation, judged as this oracle judges."""
-    del options, facts
-    return pair_of(evidence, context.rule, judged_by=SameBits(evidence.faulty.target))
+def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> SameBits:
+    """Return the property of one finding: its build, in the way in which it is used."""
+    del options, facts, context
+    return SameBits(evidence.faulty.target, faulty=evidence.faulty.build)
 
 
 def _make(options: NoOptions, context: OracleContext) -> SameBits:
     del options
     ways = (AGAIN, *parse_target(context.target).about.repeats)
-    return SameBits(context.target, ways, context.off(context.target))
+    return SameBits(context.target, ways, Build("full", context.off(context.target)))
 
 
 KIND = OracleKind("state", "the optimised build must give the same bits however it is used", _hold, _make)

@@ -15,6 +15,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.oracles.conformance import check_oracle
 from miscompile.oracles.kinds import OracleContext
+from miscompile.oracles.registry import hold
 from miscompile.oracles.state import KIND, SameBits
 
 
@@ -59,3 +60,14 @@ def test_random_programs_and_failures_of_the_plain_run_are_not_judged() -> None:
     assert SameBits("toy").judge(runs, [failed, failed]) == Inconclusive("raised in a plain run")
     shapeless = [values([1.0, 2.0]), values([1.0, 2.0])]
     assert SameBits("toy").judge(runs, shapeless) == Inconclusive("undeclared types in a plain run")
+
+
+def test_the_property_of_a_finding_compares_a_build_with_itself_whatever_passes_are_off() -> None:
+    """Two builds with other passes round otherwise, so that reduction and bisection must never compare two."""
+    found = examine(case(), SameBits("toy"), _Used(True), random.Random(0)).verdict
+    assert isinstance(found, Violated)
+    held = hold("state", found.evidence, OracleContext(("toy",)))
+    without = held.with_faulty(replace(held.faulty, disabled=frozenset({"ConstantFolding"})))
+    for one in (held, without):
+        plain, again = (run.build for run in one.plan(case(), random.Random(1)))
+        assert (plain, again) == (replace(one.faulty, transform=None), replace(plain, transform=Spec("again")))
