@@ -61,7 +61,11 @@ _SIZES = 8
 _QUICK, _JUDGED = 1, 2
 """Numbers of measurements (`Build.measure`): the quick one, and the first of those that are judged."""
 
-_FLOATS = frozenset({"float32", "float64", "float16"})
+FLOATS = frozenset({"float32", "float64", "float16"})
+"""Element types that inputs of a series need, because a copy adds to what it gets."""
+
+CALLED = ("chain", "fan")
+"""The patterns that a function can make which calls a lowered program several times, as scripts do."""
 
 
 _FULL, _OFF = Build("full"), Build("off")
@@ -92,7 +96,7 @@ class CostSeries:
         own = (Run(case, self.target, self.reference), Run(case, self.target, self.faulty))
         pattern = rng.choice(self.patterns)
         nodes = nodes_of(case.program)
-        if not nodes or not any(port.dtype in _FLOATS for port in case.program.inputs):
+        if not nodes or not any(port.dtype in FLOATS for port in case.program.inputs):
             return own
         large = min(_power_of_two(math.sqrt(2) * self.nodes / nodes), _most(pattern, nodes))
         sizes = _doublings(large) if self.whole else (max(1, large // _SCREENED), large)
@@ -319,7 +323,8 @@ def _make(options: NoOptions, context: OracleContext) -> CostSeries:
     del options
     slow = parse_target(context.target).about.lowered
     nodes = _SCREENED_NODES // 4 if slow else _SCREENED_NODES
-    return CostSeries(context.target, Build("full", context.off(context.target)), nodes=nodes)
+    patterns = CALLED if slow else PATTERNS
+    return CostSeries(context.target, Build("full", context.off(context.target)), patterns=patterns, nodes=nodes)
 
 
 KIND = OracleKind(ORACLE, "time and memory of builds and of compiled code, on a doubling series", _hold, _make)

@@ -27,7 +27,8 @@ class ScriptLines:
 
     A target that does not read ONNX sets `program` (`module:function`) to a function from the graph model, and a set
     of `taken` names, to a `Lowered` program. The script then contains the program's source instead of `model`, and
-    defines each of its constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
+    defines each of its constants as `tensor(array, "dtype")`, a function that one of `sources` must define. With
+    `calls`, such a program computes with tensors that can be added, so that another function may call it several times.
 
     `settings` maps the names of the compiler's options that differ from its defaults to the statements, in `sources`,
     that set them. A report names those without which the bug does not show.
@@ -48,6 +49,7 @@ class ScriptLines:
     setup: tuple[str, ...] = ()
     prelude: str = ""
     program: str = ""
+    calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ templates get these variables:
 - `element`: the flat place of the bad element, for results on special values;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
-- `pattern`, `cost`, `sizes`, `nodes`: of a finding of cost, the pattern of its series, its class, the numbers of
-  copies, and the nodes of one copy;
+- `pattern`, `cost`, `sizes`, `nodes`, `calls`: of a finding of cost, the pattern of its series, its class, the numbers
+  of copies, the nodes of one copy, and how one call of a lowered program goes over into the next;
 - `test_name`: the end of the name of a test function;
 - `again`: True when the faulty run comes to every feed twice, and the later results count;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
@@ -58,7 +58,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.oracles import memory
-from miscompile.oracles.cost import nodes_of
+from miscompile.oracles.cost import CALLED, FLOATS, nodes_of
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
@@ -76,7 +76,10 @@ DIES = "DIES:"
 PATIENCE = 30
 """Seconds after which a script takes a step for a hang."""
 
-_COST_SOURCES = ("miscompile.base.metering", "miscompile.graph.copies", "miscompile.oracles.cost_rules")
+_COST_SOURCES = (
+    "miscompile.base.metering", "miscompile.graph.copies", "miscompile.graph.call_copies",
+    "miscompile.oracles.cost_rules",
+)  # fmt: skip
 """The modules from which scripts about cost contain functions: series, measurements and decision are the tool's own."""
 
 _MOST_BYTES = 1 << 20
@@ -157,8 +160,8 @@ def write_script(
     if not values["run"]:
         return ""
     if evidence.kind == "cost":
-        if lines.program:
-            return ""  # the copies are made of an ONNX model
+        if lines.program and not (lines.calls and values["pattern"] in CALLED):
+            return ""  # no function can put copies of such a program into one
         template = COST_TEMPLATE
         lines = replace(lines, sources=(*lines.sources, *_COST_SOURCES))
     skeleton = _template(template)
@@ -351,7 +354,21 @@ def _series(case: Case, evidence: Evidence) -> dict[str, Any]:
         "cost": str(details["cost"]),
         "sizes": sizes,
         "nodes": nodes_of(case.program),
+        "calls": _calls(case),
     }
+
+
+def _calls(case: Case) -> str:
+    """Return the last arguments of `repeated_calls` as source: how one call of the program goes over into the next."""
+    inputs, free = case.program.inputs, list(enumerate(case.program.outputs))
+    wires: list[int | None] = []
+    for port in inputs:
+        fits = [one for one in free if (one[1].dtype, one[1].shape) == (port.dtype, port.shape)]
+        wires.append(fits[0][0] if fits and port.dtype in FLOATS else None)
+        if wires[-1] is not None:
+            free.remove(fits[0])
+    first = next((place for place, port in enumerate(inputs) if port.dtype in FLOATS), 0)
+    return f"{wires}, {first}, {[port.dtype in FLOATS for port in case.program.outputs]}"
 
 
 def _reference_feed(evidence: Evidence) -> int:

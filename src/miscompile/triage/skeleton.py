@@ -259,16 +259,21 @@ print("the bug does not show")
 '''
 
 _MEASURED = '''\
-# The series: copies of the model in one model, by the pattern "{{ pattern }}". Its values are not compared.
+{% set made = "model" if onnx else "program" %}
+# The series: copies of the {{ made }} in one {{ made }}, by the pattern "{{ pattern }}". Its values are not compared.
 PATTERN, CLASS, NODES = {{ pattern | literal }}, {{ cost | literal }}, {{ nodes }}
 {% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}
-base, given = model, feeds[:1]
+base, given = {{ made }}, feeds[:1]
 
 
 def measure(size, level, *off):
     """Return the CPU seconds and the growth in bytes of a build with its first run, and seconds of further runs."""
-    global model, feeds
+    global {{ made }}, feeds
+{% if onnx %}
     model, feeds = repeated(base, PATTERN, size), given
+{% else %}
+    program, feeds = repeated_calls(base, PATTERN, size, {{ calls }}), given
+{% endif %}
     before, begin = resident_bytes() if forget_peak() else 0, cpu_seconds()
     run(level, *off)
     spent = cpu_seconds() - begin

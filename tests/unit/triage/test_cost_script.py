@@ -1,6 +1,7 @@
 """The script of a finding of cost holds the series, the measurements and the decision, and needs the compiler alone."""
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,8 +55,20 @@ def test_the_script_has_the_functions_that_decide_in_a_campaign(target: str) -> 
     assert "rows, sizes, most = [], [64, 128, 256, 512], 2048" in script
 
 
-def test_a_target_that_gets_no_onnx_has_no_script() -> None:
-    found = evidence("inductor")
+@pytest.mark.parametrize("target", ["inductor", "xla", "torch_onnx"])
+def test_a_lowered_program_is_called_several_times(target: str) -> None:
+    found = evidence(target)
+    script = write_script(found.faulty.case, found, None)
+    names = {node.name for node in ast.walk(ast.parse(script)) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert {"program", "run", "repeated_calls", "cpu_seconds", "measure", "violations", "Row"} <= names
+    assert "repeated_calls(base, PATTERN, size, [0], 0, [True])" in script
+    assert "repeated" not in names
+
+
+@pytest.mark.parametrize(("target", "pattern"), [("litert", "chain"), ("ncnn", "fan"), ("inductor", "nest")])
+def test_copies_that_no_function_can_make_have_no_script(target: str, pattern: str) -> None:
+    found = evidence(target)
+    found = replace(found, details={**found.details, "pattern": pattern})
     assert write_script(found.faulty.case, found, None) == ""
 
 

@@ -25,4 +25,5 @@ def tensors(feed):
     versions='"executorch", metadata.version("executorch"), "torch", torch.__version__',
     prelude="configure()\n",
     program="miscompile.targets.lowering.torch_program:program",
+    calls=True,
 )

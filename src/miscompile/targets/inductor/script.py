@@ -117,6 +117,7 @@ SCRIPT = ScriptLines(
     versions='"torch", torch.__version__',
     prelude=_PRELUDE,
     program="miscompile.targets.lowering.torch_program:program",
+    calls=True,
 )
 
 

@@ -76,6 +76,7 @@ SCRIPT = ScriptLines(
     "ort.__version__",
     prelude=_PRELUDE,
     program="miscompile.targets.lowering.torch_program:program",
+    calls=True,
 )
 
 TORCH = FrontLines(

@@ -106,6 +106,7 @@ SCRIPT = ScriptLines(
     versions='"jax", jax.__version__',
     prelude=_PRELUDE,
     program="miscompile.targets.xla.program:program",
+    calls=True,
 )
 
 
