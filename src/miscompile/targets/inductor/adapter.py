@@ -26,6 +26,7 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.guards import Guarded
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.runner import (
@@ -37,6 +38,7 @@ from miscompile.targets.inductor.runner import (
     make_exact,
     on_device,
     relating,
+    run_guarded,
     settings_for,
 )
 from miscompile.targets.inductor.settings import ALWAYS
@@ -120,11 +122,12 @@ class Inductor:
         transform = own_transform(build.transform, TRANSFORMS)
         if build.level == "off" and transform is None:
             return InductorSession(function, build.device)
+        guards = transform if isinstance(transform, Guarded) and build.device == "cpu" else None
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
             made = compiled(function, _backend(transform, build.level), zeros, build.device)
-            return InductorSession(made, build.device)
+            return InductorSession(made, build.device, guards, [port.name for port in program.inputs])
 
     def _begin(self, build: Build) -> None:
         """Clear the state of the last program, and set the switches for this one."""
@@ -147,16 +150,32 @@ class Inductor:
 
 
 class InductorSession:
-    """A function of tensors on `device`."""
+    """A function of tensors on `device`; with `guards`, its inputs lie between guard pages."""
 
-    def __init__(self, function: Callable[..., Sequence[torch.Tensor]], device: str = "cpu") -> None:
-        self._function, self._device = function, device
+    def __init__(
+        self,
+        function: Callable[..., Sequence[torch.Tensor]],
+        device: str = "cpu",
+        guards: Guarded | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        self._function, self._device, self._guards, self._names = function, device, guards, names
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results are copied to the CPU."""
         with torch.no_grad(), on_device(self._device):
-            results = self._function(*[to_torch(value).to(self._device) for value in feed])
+            results = self._results(feed)
         return tuple(from_torch(result) for result in results)
+
+    def _results(self, feed: Feed) -> Sequence[torch.Tensor]:
+        if self._guards is None:
+            return self._function(*[to_torch(value).to(self._device) for value in feed])
+        if not _KNOWN.issuperset(value.dtype for value in feed):
+            raise NotImplementedError("an element type has no lowering")
+        named = dict(zip(self._names, feed, strict=True))
+        types = {name: value.dtype for name, value in named.items() if value.dtype == "bfloat16"}
+        arrays = {name: value.array for name, value in named.items()}
+        return run_guarded(self._function, arrays, types, self._guards.place, self._guards.fill)
 
 
 def to_torch(value: Tensor) -> torch.Tensor:

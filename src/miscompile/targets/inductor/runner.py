@@ -3,16 +3,19 @@
 import contextlib
 import functools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch._dynamo
 import torch._inductor.compile_fx
+from numpy.typing import NDArray
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._inductor import config
 
+from miscompile.targets.guards import guarded, watched
 from miscompile.targets.inductor.decompositions import chosen_decompositions
 from miscompile.targets.inductor.related import with_related
 from miscompile.targets.inductor.settings import ALWAYS, CUDA_SETTINGS, settings_of
@@ -89,6 +92,30 @@ def relating(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a ba
 def compile_program(function: Any, backend: Any) -> Any:  # noqa: ANN401 - functions
     """Return a function that is compiled as a whole, for the sizes of its arguments."""
     return torch.compile(function, backend=backend, fullgraph=True, dynamic=False)
+
+
+def run_guarded(
+    function: Any,  # noqa: ANN401 - a function of tensors
+    feed: Mapping[str, NDArray[np.generic]],
+    types: Mapping[str, str],
+    place: str,
+    fill: int,
+) -> Sequence[torch.Tensor]:
+    """Run on one feed whose arrays lie between guard pages, and with the byte `fill` in fresh memory.
+
+    `types` has the inputs of bfloat16, which are words. torch allocates the outputs itself.
+    """
+    guards = [guarded(name, "input", np.asarray(array, order="C"), place) for name, array in feed.items()]
+    given = [shared(guard.array, types.get(guard.name, "")) for guard in guards]
+    with watched(guards, fill):
+        return list(function(*given))
+
+
+def shared(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
+    """Return a tensor in the memory of an array; bfloat16 is passed as 16-bit words."""
+    if dtype == "bfloat16":
+        return torch.from_numpy(words.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(words)
 
 
 def on_device(name: str) -> contextlib.AbstractContextManager[Any]:

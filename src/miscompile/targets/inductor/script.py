@@ -5,8 +5,10 @@ from miscompile.targets.inductor.about import ABOUT, EARLY_PATTERNS, GRAPH_PASSE
 from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
 _PRESENTED = """\
+{% set guards = presented == "guarded" and faulty.device == "cpu" %}
 {% set presented = presented if presented in ("decomposed", "related") else "" %}
-{% set nothing = "None" if presented and not alike else nothing %}
+{% set nothing = "None" if (presented or guards) and not alike else nothing %}
+{% set before = dict(reference.transform.options) if guards and reference is not none and reference.transform else {} %}
 """
 
 _SWITCHED = f"""\
@@ -58,7 +60,7 @@ def run_here(level, off, device{{ ", changed" if presented }}):
 {% else %}
 def run(level, off={{ nothing }}):
     """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
-{% if presented %}
+{% if presented or (guards and not alike) %}
     changed, off = {{ sees }}, off or ()
 {% endif %}
 {% endif %}
@@ -77,7 +79,21 @@ def run(level, off={{ nothing }}):
     function = program if level == "off" else compile_program(program, backend_for(level))
 {% endif %}
     with torch.no_grad(), torch._inductor.config.patch(settings):
+{% if guards %}
+{% set fill = given.fill | default(63) %}
+{% set fill = "%s if changed else %s" % (fill, before.fill | default(63)) if before and not alike else fill %}
+{% set way = '%s, "%s", %s' % ("types" if types else "{}", given.place | default("end"), fill) %}
+{% if reference is none or before or alike %}
+        results = [run_guarded(function, feed, {{ way }}) for feed in feeds]
+{% else %}
+        if changed:
+            results = [run_guarded(function, feed, {{ way }}) for feed in feeds]
+        else:
+            results = [function(*arrays(feed)) for feed in feeds]
+{% endif %}
+{% else %}
         results = [function(*arrays(feed{{ ", device" if placed }})) for feed in feeds]
+{% endif %}
     return [[seen(*from_torch(value)) for value in result] for result in results]
 
 
@@ -97,6 +113,7 @@ _RUN = PLACEMENT + PRESENTED + _PRESENTED + _SWITCHED + _LINES
 SOURCES = tuple(
     f"miscompile.targets.{name}"
     for name in (
+        "guards",
         "inductor.settings",
         "inductor.decompositions",
         "inductor.relations",

@@ -1,9 +1,10 @@
-"""Transforms that Inductor's adapter applies: other decompositions, and related operators."""
+"""Transforms that Inductor's adapter applies: other decompositions, related operators, inputs in guarded memory."""
 
 from dataclasses import dataclass
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec
+from miscompile.targets.guards import GUARDED, Guarded
 from miscompile.targets.presentations import own_transform
 
 
@@ -44,7 +45,7 @@ def _need_probability(share: float) -> None:
         raise SpecError("share is a probability: a number from 0 to 1")
 
 
-TRANSFORMS = {"decomposed": Decomposed, "related": Related}
+TRANSFORMS = {"decomposed": Decomposed, "related": Related, GUARDED: Guarded}
 """The transforms by name."""
 
 
