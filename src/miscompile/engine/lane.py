@@ -437,6 +437,8 @@ class Lane:
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
+            if self.plan.tests is None:  # else the campaign repeats itself, whichever lane has met the bug
+                self.steering.widen(ahead.case, confirmed.evidence, suspect.outcome, confirmed.signature)
             self._send({"duplicate": asdict(confirmed.signature)})
             return False
         facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}
