@@ -44,6 +44,9 @@ LEAST_ASKED = 1 / 16
 ALIKE = 1 / 8
 """Share of the violations of programs with a known bug's operators that are triaged, beside the share above."""
 
+DOUBTED = 1 / 16
+"""Share of the violations that match a predicate which this lane has widened, but are searched all the same."""
+
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
 
@@ -67,6 +70,8 @@ class Steering:
     """By target: the cost of the known bugs of each pass so far, in tests."""
     tests: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By target and pass with known bugs: tests in which it was on."""
+    wider: list[SignedPredicate] = field(default_factory=list)
+    """Those of the known bugs that this lane has widened."""
 
     def learn(self, bugs: Iterable[SignedPredicate]) -> None:
         """Add known bugs; one that is known already is skipped."""
@@ -95,7 +100,12 @@ class Steering:
                 return
             if wide != predicate:
                 self.known[place] = SignedPredicate(wide, signature)
+                self.wider = [*(one for one in self.wider if one != bug), self.known[place]]
                 return
+
+    def doubts(self, bug: SignedPredicate, rng: random.Random) -> bool:
+        """Tell whether a match is searched all the same, because a predicate that was widened may hide another bug."""
+        return rng.random() < DOUBTED and bug in self.wider
 
     def may_be_another(self, case: Case, signature: Signature, rng: random.Random) -> bool:
         """Tell whether triage should decide if an unrecognised violation is another bug than the known one.

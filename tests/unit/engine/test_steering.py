@@ -10,7 +10,7 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import ALIKE, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
+from miscompile.engine.steering import ALIKE, DOUBTED, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
@@ -131,6 +131,9 @@ graph g(%x: float32[2], %y: float32[2]) -> (%b: float32[2]) {
     steered.widen(program, found, None, BUG.signature)
     assert steered.known[0] == other
     assert steered.recognise(program, found, None) == steered.known[1]
+    asked = sum(steered.doubts(steered.known[1], random.Random(number)) for number in range(2000))
+    assert asked / 2000 == pytest.approx(DOUBTED, abs=0.02)
+    assert not any(steered.doubts(other, random.Random(number)) for number in range(100))
     crash = replace(found, kind="exception")
     assert steered.recognise(program, crash, None) is None
 
