@@ -380,7 +380,8 @@ class Lane:
     def _recognised(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> bool:
         """Tell whether the predicate of a known bug explains a violation, which then is a duplicate."""
         bug = self.steering.recognise(ahead.case, violated.evidence, outcome)
-        if bug is None:
+        rng = stream(self.plan.seed, "doubt", ahead.case.program.digest)
+        if bug is None or self.steering.doubts(bug, rng):
             return False
         self.counters["recognised"] += 1
         self._charge(ahead, violated.evidence.faulty.target, bug.predicate.passes, 1.0)
@@ -436,7 +437,10 @@ class Lane:
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
         if not self.confirmer.is_new(confirmed.signature):
-            self.counters["duplicates"] += 1
+            self.counters["recognised by message" if confirmed.unseen else "duplicates"] += 1
+            repeatable = self.plan.tests is not None  # whichever lane has met the bug
+            if attributed and not confirmed.unseen and not repeatable:
+                self.steering.widen(ahead.case, confirmed.evidence, suspect.outcome, confirmed.signature)
             self._send({"duplicate": asdict(confirmed.signature)})
             return False
         facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}

@@ -11,14 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
+from miscompile.graph.read import read
 from miscompile.targets.about import About
 from miscompile.triage.bisect import expand
-from miscompile.triage.predicate import BugPredicate
+from miscompile.triage.predicate import BugPredicate, described, widened
 from miscompile.triage.recognition import OperatorCounts, ProgramContents, SignedPredicate, recognised
+from miscompile.triage.signature import telling
 
 OPEN = 0.25
 """Share of the tests in which all passes are on, whatever is known about their bugs."""
@@ -40,6 +43,9 @@ LEAST_ASKED = 1 / 16
 
 ALIKE = 1 / 8
 """Share of the violations of programs with a known bug's operators that are triaged, beside the share above."""
+
+DOUBTED = 1 / 16
+"""Share of the violations that match a predicate which this lane has widened, but are searched all the same."""
 
 LEAST_TESTS = 200
 """Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
@@ -64,6 +70,8 @@ class Steering:
     """By target: the cost of the known bugs of each pass so far, in tests."""
     tests: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By target and pass with known bugs: tests in which it was on."""
+    wider: list[SignedPredicate] = field(default_factory=list)
+    """Those of the known bugs that this lane has widened."""
 
     def learn(self, bugs: Iterable[SignedPredicate]) -> None:
         """Add known bugs; one that is known already is skipped."""
@@ -74,6 +82,30 @@ class Steering:
     def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SignedPredicate | None:
         """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""
         return recognised(self.known, case, evidence, outcome)
+
+    def widen(self, case: Case, evidence: Evidence, outcome: Outcome | None, signature: Signature) -> None:
+        """Widen the predicate of a known bug to a program that shows it, so that the next such violation is recognised.
+
+        A search has found that the violation has this signature, although no predicate explained it. A pattern of one
+        node stays as it is where the symptom has no message, because little else would tell the bug from others.
+        """
+        for place, bug in enumerate(self.known):
+            predicate = bug.predicate
+            narrow = len(predicate.nodes) > 1 or telling(predicate.symptom)
+            if bug.signature != signature or not narrow or not predicate.explains(evidence, outcome):
+                continue
+            try:
+                wide = widened(predicate, described(read(case.program.payload)))
+            except ModelError:
+                return
+            if wide != predicate:
+                self.known[place] = SignedPredicate(wide, signature)
+                self.wider = [*(one for one in self.wider if one != bug), self.known[place]]
+                return
+
+    def doubts(self, bug: SignedPredicate, rng: random.Random) -> bool:
+        """Tell whether a match is searched all the same, because a predicate that was widened may hide another bug."""
+        return rng.random() < DOUBTED and bug in self.wider
 
     def may_be_another(self, case: Case, signature: Signature, rng: random.Random) -> bool:
         """Tell whether triage should decide if an unrecognised violation is another bug than the known one.

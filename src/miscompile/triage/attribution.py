@@ -56,10 +56,14 @@ ATTRIBUTED = "attributed"
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedViolation:
-    """A violation that repeats, and its preliminary signature, which names the passes that suffice for it."""
+    """A violation that repeats, and its preliminary signature, which names the passes that suffice for it.
+
+    `unseen` when it was neither repeated nor searched, because its message names a known bug.
+    """
 
     evidence: Evidence
     signature: Signature
+    unseen: bool = False
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ class Confirmer:
         """
         digest = case.program.digest
         if outcome is not None and (usual := self._usual(case, evidence, outcome)):
-            return ConfirmedViolation(evidence, usual)
+            return ConfirmedViolation(evidence, usual, unseen=True)
         held = hold(oracle_of(case, evidence), evidence, self.context)
         held = shortest(case, held, self.pool, stream(self.seed, "sequence", digest))
         first = self._again(case, held)

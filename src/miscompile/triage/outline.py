@@ -64,7 +64,8 @@ def outlined(payload: bytes, *, infer: bool = False) -> Described:
     if infer:
         with suppress(ModelError):  # a model that breaks the operators' rules has the types that it declares
             graph = inferred_graph(proto)
-    return Described(tuple(_graphs(graph, {}, {})))
+    functions = (DescribedGraph(tuple(map(_node, one.node)), {}, {}) for one in proto.functions)
+    return Described((*_graphs(graph, {}, {}), *functions))
 
 
 def _graphs(graph: Any, outer_types: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[DescribedGraph]:  # noqa: ANN401 - protobuf

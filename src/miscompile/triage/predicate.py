@@ -148,7 +148,7 @@ class BugPredicate:
         )
 
     def matches(self, program: "Described", *, surely: bool = False) -> bool:
-        """Tell whether `program` contains the pattern, in its main graph or in a body.
+        """Tell whether `program` contains the pattern, in its main graph, in a body or in a function.
 
         A condition on a type or on elements that `program` does not know holds, unless the answer is to be sure.
         """
@@ -184,15 +184,79 @@ _ASPECTS = ("elements", "shape", "rank", "dtype", "constant")
 def widened(predicate: BugPredicate, program: "Described") -> BugPredicate:
     """Return the predicate without the conditions that `program` does not meet, because `program` shows the bug.
 
-    The predicate comes back unchanged when the nodes alone are not found in `program`.
+    Reduction may have changed attributes, or made one value of two equal ones, so that attributes and further uses of
+    a value are conditions too. Every node and the first use of each value stay, and in a pattern of one node all uses,
+    because it would match too much without: the predicate comes back unchanged when these are not found in `program`.
     """
+    if predicate.matches(program):
+        return predicate
+    bare = replace(predicate, nodes=tuple(replace(node, attributes={}, bodies=()) for node in predicate.nodes))
+    if replace(bare, values={}).matches(program):
+        loose = bare
+    else:
+        loose = _apart(bare) if len(bare.nodes) > 1 else bare
+        if not replace(loose, values={}).matches(program):
+            return predicate
+        loose = _joined_again(loose, bare, program)
+    return _with_values(_with_attributes(loose, predicate, program), program)
+
+
+def _apart(predicate: BugPredicate) -> BugPredicate:
+    """Return the pattern in which each operand that was used before is a value of its own, with the same conditions."""
+    uses: Counter[str] = Counter()
+    values = dict(predicate.values)
+
+    def own(name: str) -> str:
+        uses[name] += 1
+        if uses[name] == 1 or name in ("", ANY_OPERAND):
+            return name
+        fresh = f"{name}#{uses[name]}"
+        if name in values:
+            values[fresh] = values[name]
+        return fresh
+
+    nodes = tuple(replace(node, inputs=tuple(map(own, node.inputs))) for node in predicate.nodes)
+    return replace(predicate, nodes=nodes, values=values)
+
+
+def _joined_again(loose: BugPredicate, full: BugPredicate, program: "Described") -> BugPredicate:
+    """Return the pattern with the further uses of values that `program` has as well."""
+    for place, node in enumerate(full.nodes):
+        for operand, name in enumerate(node.inputs):
+            held = loose.nodes[place]
+            inputs = (*held.inputs[:operand], name, *held.inputs[operand + 1 :])
+            tighter = _with_node(loose, place, replace(held, inputs=inputs))
+            if replace(tighter, values={}).matches(program):
+                loose = tighter
+    names = {name for node in loose.nodes for name in (*node.inputs, *node.outputs)}
+    return replace(loose, values={name: one for name, one in loose.values.items() if name in names})
+
+
+def _with_attributes(loose: BugPredicate, full: BugPredicate, program: "Described") -> BugPredicate:
+    """Return the pattern with the attributes and bodies of `full` that `program` has as well."""
+    for place, node in enumerate(full.nodes):
+        for name, value in node.attributes.items():
+            held = {**loose.nodes[place].attributes, name: value}
+            tighter = _with_node(loose, place, replace(loose.nodes[place], attributes=held))
+            if replace(tighter, values={}).matches(program):
+                loose = tighter
+        tighter = _with_node(loose, place, replace(loose.nodes[place], bodies=node.bodies))
+        if replace(tighter, values={}).matches(program):
+            loose = tighter
+    return loose
+
+
+def _with_node(predicate: BugPredicate, place: int, node: NodePattern) -> BugPredicate:
+    return replace(predicate, nodes=(*predicate.nodes[:place], node, *predicate.nodes[place + 1 :]))
+
+
+def _with_values(predicate: BugPredicate, program: "Described") -> BugPredicate:
+    """Return the pattern with the conditions on values that `program` meets; its nodes are found there."""
     values = dict(predicate.values)
     for aspect in _ASPECTS:
         if replace(predicate, values=values).matches(program):
             break
         values = {name: replace(one, **{aspect: None}) for name, one in values.items()}
-    if not replace(predicate, values=values).matches(program):
-        return predicate
     for name, full in predicate.values.items():
         for aspect in _ASPECTS:
             back = {**values, name: replace(values[name], **{aspect: getattr(full, aspect)})}
@@ -251,7 +315,10 @@ class DescribedGraph:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A program in the form that predicates are held against: its main graph, and its bodies at any depth."""
+    """A program in the form that predicates are held against: main graph, its bodies at any depth, and functions.
+
+    Compilers inline functions, so that a bug shows in them as well. Nothing is known about the types of their values.
+    """
 
     graphs: tuple[DescribedGraph, ...]
 
@@ -267,7 +334,8 @@ def described(model: Model) -> Described:
         infos = (*model.graph.inputs, *model.graph.outputs)
         declared = {info.name: info.type for info in infos if info.type is not None}
         typing = Typing({**model.graph.types, **declared}, {}, model.opset)
-    return Described(tuple(_graphs(model.graph, typing, {})))
+    bodies = (DescribedGraph(function.nodes, {}, {}) for function in model.functions)
+    return Described((*_graphs(model.graph, typing, {}), *bodies))
 
 
 def _graphs(graph: Graph, typing: Typing, outer: Mapping[str, Tensor | None]) -> Iterator[DescribedGraph]:

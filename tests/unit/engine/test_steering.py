@@ -10,12 +10,12 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import ALIKE, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
+from miscompile.engine.steering import ALIKE, DOUBTED, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.targets.toy.about import ABOUT
-from miscompile.triage.predicate import BugPredicate, NodePattern
+from miscompile.triage.predicate import BugPredicate, NodePattern, ValuePattern
 from miscompile.triage.recognition import (
     MOST_VARIANTS,
     SignedPredicate,
@@ -108,6 +108,34 @@ def test_switched_off_nothing_is_steered_but_bugs_are_recognised() -> None:
     assert steered.recognise(program, found, None) == BUG
     assert steered.recognise(case("Add"), found, None) is None
     assert steered.may_be_another(case("Add"), BUG.signature, random.Random(1))
+
+
+def test_a_searched_duplicate_widens_the_predicate_of_its_bug_alone() -> None:
+    nodes = (NodePattern("Sub", ("x", "y"), ("a",)), NodePattern("Relu", ("a",), ("b",)))
+    narrow = replace(BUG, predicate=replace(BUG.predicate, nodes=nodes, values={"x": ValuePattern(rank=3)}))
+    other = replace(narrow, signature=replace(BUG.signature, culprits=("DeadCode",)))
+    text = """ir 10
+opset 18
+
+graph g(%x: float32[2], %y: float32[2]) -> (%b: float32[2]) {
+  %a = Sub(%x, %y)
+  %b = Relu(%a)
+}
+"""
+    program = Case(to_program(parse_model(text)), ())
+    found = Evidence("wrong", "exact", "m", Run(program, "toy", Build("full")), Run(program, "toy", Build("off")), "b")
+    steered = steering(other, narrow)
+    steered.widen(case("Add"), found, None, BUG.signature)  # the nodes are not in this program
+    assert steered.known == [other, narrow]
+    assert steered.recognise(program, found, None) is None
+    steered.widen(program, found, None, BUG.signature)
+    assert steered.known[0] == other
+    assert steered.recognise(program, found, None) == steered.known[1]
+    asked = sum(steered.doubts(steered.known[1], random.Random(number)) for number in range(2000))
+    assert asked / 2000 == pytest.approx(DOUBTED, abs=0.02)
+    assert not any(steered.doubts(other, random.Random(number)) for number in range(100))
+    crash = replace(found, kind="exception")
+    assert steered.recognise(program, crash, None) is None
 
 
 def test_knowledge_is_sent_as_json_and_learned_once() -> None:

@@ -20,8 +20,9 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.findings.folder import Stored
 from miscompile.graph.emit import to_program
-from miscompile.graph.model import Model
+from miscompile.graph.model import Function, Model
 from miscompile.graph.text.parser import parse_model
+from miscompile.triage.outline import outlined
 from miscompile.triage.predicate import (
     ANY_OPERAND,
     ANY_SIZE,
@@ -183,6 +184,37 @@ def test_a_predicate_is_widened_to_the_program_that_showed_the_bug() -> None:
     }  # fmt: skip
     other = described(model(PROGRAM.replace("Mul(%q, %d)", "Add(%q, %d)")))
     assert widened(narrow, other) == narrow
+
+
+def test_attributes_that_the_original_program_has_otherwise_are_no_conditions() -> None:
+    narrow = replace(DIV_MUL, nodes=(replace(DIV_MUL.nodes[0], attributes={"axis": 1}), DIV_MUL.nodes[1]))
+    assert not matches(narrow)
+    assert widened(narrow, described(model())) == DIV_MUL
+
+
+def test_one_value_of_the_reduced_program_may_be_two_values_of_the_original() -> None:
+    square = replace(DIV_MUL, nodes=(DIV_MUL.nodes[0], NodePattern("Mul", ("a", "a"), ("b",))))
+    assert not matches(square)
+    wide = widened(square, described(model()))
+    assert wide.nodes == (DIV_MUL.nodes[0], NodePattern("Mul", ("a", "a#2"), ("b",)))
+    assert wide.values == DIV_MUL.values
+    assert matches(wide)
+    assert not matches(wide, PROGRAM.replace("Mul(%q, %d)", "Mul(%q, %n)"))  # the first use stays
+
+
+def test_the_only_node_of_a_pattern_keeps_its_wiring() -> None:
+    lonely = replace(DIV_MUL, nodes=(NodePattern("Div", ("x", "x"), ("a",)),), values={})
+    assert widened(lonely, described(model())) == lonely
+
+
+def test_a_pattern_is_found_inside_a_function() -> None:
+    called = PROGRAM.replace("  %n = Neg(%p)\n", "").replace("  %d = Div(%one, %n)\n", "  %d = local::F(%p)\n")
+    alone = replace(DIV_MUL, nodes=DIV_MUL.nodes[:1], values={})
+    assert not matches(alone, called)
+    inner = tuple(node for node in model().graph.nodes if node.op == "Div")
+    whole = replace(model(called), functions=(Function("local", "F", ("n",), ("d",), inner, {"": 18}),))
+    assert alone.matches(described(whole))
+    assert alone.matches(outlined(to_program(whole).payload))
 
 
 def finding(predicate: BugPredicate, culprits: tuple[str, ...] = ("DivMulFusion",)) -> Stored:
