@@ -7,12 +7,16 @@ from miscompile.targets.about import ScriptLines
 
 _RUN = '''\
 BUGS = {{ options.get("bugs", "none") | literal }}
+{%- if "optimiser" in options %}
+OPTIMISER = {{ options["optimiser"] | literal }}
+{%- endif %}
+{%- set chosen = ", optimiser=OPTIMISER" if "optimiser" in options else "" %}
 
 
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
     program = Program("onnx", model.SerializeToString(), (), ())
-    session = ToyAdapter(bugs=BUGS).build(program, Build(level, frozenset(off)))
+    session = ToyAdapter(bugs=BUGS{{ chosen }}).build(program, Build(level, frozenset(off)))
     names = [value.name for value in model.graph.input]
     results = [session.run(tuple(tensor(np.asarray(feed[name])) for name in names if name in feed)) for feed in feeds]
     return [[None if output is None else output.array for output in result] for result in results]

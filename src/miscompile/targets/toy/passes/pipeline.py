@@ -1,6 +1,8 @@
-"""The order of the passes, and the levels."""
+"""The order of the passes, the levels, and the function that runs passes in rounds."""
 
-from miscompile.targets.toy.ir import Bugs, Code
+from dataclasses import replace
+
+from miscompile.targets.toy.ir import BRANCHES, Bugs, Code
 from miscompile.targets.toy.passes import arithmetic, casts, cleanup, fatal, fusion, layout, selection
 from miscompile.targets.toy.passes.rewriting import Pass, peephole
 
@@ -44,19 +46,39 @@ PASSES: tuple[Pass, ...] = (
 ROUNDS = 3
 
 
-def optimise(code: Code, level: str, disabled: frozenset[str], bugs: Bugs) -> tuple[str, ...]:
+def optimise(
+    code: Code, level: str, disabled: frozenset[str], bugs: Bugs, passes: tuple[Pass, ...] = PASSES
+) -> tuple[str, ...]:
     """Rewrite `code` in place and return the names of the passes that changed it, in the order of the pipeline.
 
     The passes run in rounds, because a rewrite of one pass can enable another pass. Level `off` runs nothing.
     """
     if level == "off":
         return ()
-    chosen = [entry for entry in PASSES if entry.name not in disabled and (entry.basic or level == "full")]
-    fired: set[str] = set()
+    chosen = [entry for entry in passes if entry.name not in disabled and (entry.basic or level == "full")]
+    fired = _swept(code, chosen, bugs)
+    return tuple(entry.name for entry in chosen if entry.name in fired)
+
+
+def _swept(code: Code, chosen: list[Pass], bugs: Bugs) -> set[str]:
+    """Run the chosen passes on a program, and first on the bodies in it; return the names of those that changed it."""
+    fired = _in_bodies(code, chosen, bugs)
+    rounds, last = [one for one in chosen if not one.last], [one for one in chosen if one.last]
     for _ in range(ROUNDS):
-        changed = {entry.name for entry in chosen if entry.sweep(code, bugs)}
+        changed = {entry.name for entry in rounds if entry.sweep(code, bugs)}
         fired |= changed
         if not changed:
             break
     selection.lower(code, bugs)
-    return tuple(entry.name for entry in PASSES if entry.name in fired)
+    return fired | {entry.name for entry in last if entry.sweep(code, bugs)}
+
+
+def _in_bodies(code: Code, chosen: list[Pass], bugs: Bugs) -> set[str]:
+    """Rewrite the branches of every If."""
+    fired: set[str] = set()
+    for call in [call for call in code.calls if call.op == "If"]:
+        bodies = {name: call.get(name).copy() for name in BRANCHES}
+        for body in bodies.values():
+            fired |= _swept(body, chosen, bugs)
+        code.swap(call, replace(call, attributes={**call.attributes, **bodies}))
+    return fired
