@@ -141,6 +141,8 @@ class MutantCampaign:
     def _concerned(self, runs: tuple[Run, ...], shared: SharedRuns) -> list[str]:
         """Return the mutants that still live and that the test infects."""
         wanted = self._living | self._unfixed
+        if not wanted:
+            return []
         if self._infection is None or len(wanted) < _RENEWED * self._probed:
             self._infection, self._probed = Infection(wanted), len(wanted)
         TransformingRunner(cast(Pool, TracingRunner(shared, self._infection))).run(runs)

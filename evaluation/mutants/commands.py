@@ -21,7 +21,7 @@ from miscompile.cli import values
                  help="Share of the mutants, drawn by their names; 0: the sound optimiser alone."),
     click.option("--only", default="", metavar="TEXT", help="Only mutants whose name contains this."),
     click.option("--nnsmith", type=click.Path(file_okay=False, exists=True, path_type=Path), metavar="FOLDER",
-                 help="Models of benchmarks/nnsmith_models.py, a further arm."),
+                 help="Models of benchmarks/nnsmith_models.py, a further arm called nnsmith."),
     FIXED_SEED,
     click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                  help="Write the figures into FILE as they come; arms that it holds are not measured again."),

@@ -16,7 +16,7 @@ from miscompile.base.errors import UsageError
 _MEMORY = 6 << 30
 """Bytes of address space: a mutant may ask for a tensor of any size, and gets a MemoryError."""
 
-_EVERY = 50
+_EVERY = 10
 """Tests between two states of the figures."""
 
 
@@ -99,7 +99,7 @@ def _arms(settings: MutationSettings) -> list[str]:
             found += [arm for arm in every if arm.endswith("/levels")]
         elif name == "checks":
             found += [arm for arm in every if arm.startswith("generation/") or "/" not in arm]
-        elif name in every:
+        elif name in every or (name == NNSMITH and settings.nnsmith is not None):
             found.append(name)
         else:
             raise UsageError(f"there is no arm '{name}'; there are: techniques, checks, {', '.join(every)}")

@@ -1,5 +1,6 @@
 """The table of the self-mutation score."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from rich.console import Group, RenderableType
@@ -23,7 +24,23 @@ def view(figures: MutationFigures) -> RenderableType:
     for score in figures.scores.values():
         table.add_row(*_row(score, killable))
     killed = {name for score in figures.scores.values() for name in score.kills}
-    return Group(table, *_survivors(figures, killable - killed))
+    return Group(table, _by_rule(figures, killable), *_survivors(figures, killable - killed))
+
+
+def _by_rule(figures: MutationFigures, killable: set[str]) -> Table:
+    """Return how many mutants each arm killed by each comparison rule, or by the kind of a failure without values."""
+    counts = {
+        arm: Counter(kill.rule or kill.kind for name, kill in score.kills.items() if name in killable)
+        for arm, score in figures.scores.items()
+    }
+    rules = sorted({rule for count in counts.values() for rule in count})
+    table = Table(title="kills by comparison rule, or by the kind of failure")
+    table.add_column("arm")
+    for rule in rules:
+        table.add_column(rule, justify="right")
+    for arm, count in counts.items():
+        table.add_row(arm, *(str(count[rule]) for rule in rules))
+    return table
 
 
 def _survivors(figures: MutationFigures, rest: set[str]) -> list[Text]:

@@ -59,7 +59,9 @@ class ToyCall:
         return self.inputs[index] if index < len(self.inputs) else ""
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - an attribute has any type
-        """Value of attribute `name`."""
+        """Value of attribute `name`. A float by default is rounded to float32, as every written one is."""
+        if name not in self.attributes and isinstance(default, float):
+            return float(np.float32(default))
         return self.attributes.get(name, default)
 
 
