@@ -41,6 +41,21 @@ graph main(%x: float32[2,3], %b: float32[5]) -> (%y: float32[2,4]) {
   %y = Gemm(%x, %w, %b)
 }
 """
+FUNCTIONS = """
+ir 10
+opset 18
+opset l 1
+
+graph main(%x: float32[2]) -> (%y: float32[2]) {
+  %y = l::outer(%x)
+}
+function l::outer(%a) -> (%b) {
+  opset 18 opset l 1
+  %b = l::inner(%a)
+}
+function l::inner(%p) -> (%q) { opset 18 %q = Neg(%p) }
+"""
+"""A function that calls one after it, which onnx's evaluator does not find."""
 
 
 def program(text: str) -> Program:
@@ -57,6 +72,11 @@ def zeros(*shape: int) -> Tensor:
 
 def test_a_valid_model_is_accepted() -> None:
     assert accepts(case(REDUCTION, zeros(5, 0))).vote == "accepted"
+
+
+def test_a_model_of_nested_functions_is_accepted() -> None:
+    vote = accepts(case(FUNCTIONS, zeros(2)))
+    assert vote.vote == "accepted", vote.message
 
 
 def test_types_that_numpy_lacks_reach_the_evaluator() -> None:

@@ -14,11 +14,11 @@ _SWITCHED = "non-default builds"
 class Signature:
     """The identity of a bug: two findings with equal signatures count as the same bug.
 
-    `kind` of finding, `stage` of the failure (`""` for wrong results, and the class of the element for those on special
-    values), `culprits`: the passes that must be on, sorted; `text`: the normalised message, or the canonical form of
-    the reduced graph, when no pass is to blame. With culprits, `text` is empty, or the operators of another bug of the
-    same passes. The text of a bug that no default build shows ends with words of its own, because it must not stand for
-    a bug that users meet.
+    `kind` of finding, `stage` of the failure (`""` for wrong results, the class of the element for those on special
+    values, what costs too much for those on cost), `culprits`: the passes that must be on, sorted; `text`: the
+    normalised message, or the canonical form of the reduced graph, when no pass is to blame. With culprits, `text` is
+    empty, or the operators of another bug of the same passes. The text of a bug that no default build shows ends with
+    words of its own, because it must not stand for a bug that users meet.
     """
 
     target: str

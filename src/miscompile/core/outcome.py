@@ -9,13 +9,29 @@ Stage = Literal["load", "compile", "run", "collect"]
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What the stages of a run cost, where the build asked for it (`Build.measure`).
+
+    `compile_cpu` and `run_cpu` are CPU seconds of all threads and ended children: of the build, and of one further run
+    on all feeds, as the mean of `repeats`. `compile_bytes` and `run_bytes` are by how much each stage made the resident
+    memory grow at its peak (0: not known).
+    """
+
+    compile_cpu: float
+    run_cpu: float = 0.0
+    repeats: int = 0
+    compile_bytes: int = 0
+    run_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """Measurements of a run besides its result.
 
     Seconds are wall-clock seconds inside the compiler; `memory` is the worker's peak resident size in bytes
     (0: not measured); `passes` are the names of the passes seen to change the program, if the build asked.
     `cpu_seconds` is the CPU time of all the worker's threads while inside the compiler, up to its death if it died
-    (0.0: unknown).
+    (0.0: unknown). `measured` is what the stages cost, if the build asked.
     """
 
     compile_seconds: float = 0.0
@@ -24,6 +40,7 @@ class Observations:
     passes: tuple[str, ...] = ()
     stderr: str = ""
     cpu_seconds: float = 0.0
+    measured: Measured | None = None
 
 
 NOTHING_SEEN = Observations()

@@ -17,7 +17,8 @@ class Build:
     `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time. `transform` is
     the spec of a transform, such as `functions{seed=3}`, whose result the target gets instead of the program; None for
     the program unchanged. `sequence` names passes that the target runs in this order before the level's own pipeline,
-    if it supports that.
+    if it supports that. `measure` numbers a measurement of cost: 0 for none, 1 for a quick one, from 2 on for one
+    that runs the program long enough to be judged. Numbers differ, so that no cache takes one measurement for another.
     """
 
     level: str = "full"
@@ -27,6 +28,7 @@ class Build:
     observe: bool = False
     transform: Spec | None = None
     sequence: tuple[str, ...] = ()
+    measure: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 from miscompile.core.run import Run
 
 FindingKind = Literal[
-    "wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted", "special"
+    "wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted", "special", "cost"
 ]
 """Wrong values, missing outputs, another shape or dtype than the reference's, an error of one build only (or of a
 valid program), a dead worker, a timeout, exhausted memory, an invalid program that gave values, wrong values because of
-special operands such as NaN and infinities."""
+special operands such as NaN and infinities, time or memory out of proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Evidence:
     """Why a property is violated.
 
     `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`); `faulty` the run that is at fault; `reference` the run
-    that it was compared with (None: no build is right); `output` the name of the first bad output, if there is one;
-    `details` JSON values for the report.
+    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`, `memory`, `cost`); `faulty` the run at fault;
+    `reference` the run that it was compared with (None: no build is right); `output` the name of the first bad output,
+    if there is one; `details` JSON values for the report.
     """
 
     kind: FindingKind

@@ -12,6 +12,7 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
+from miscompile.targets.guards import GUARDED
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -22,8 +23,10 @@ CHECKS: Mapping[str, str] = {
     "sequences": "passes in a random order before the compiler's own",
     "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
     "disruptive": "invalid programs must be refused, not crash the compiler",
+    "memory": "inputs, outputs and initializers between guard pages, fresh memory with two contents; only when named",
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
+    "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -36,8 +39,11 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
 
-JUDGED = ("state",)
+JUDGED = ("state", "memory", "cost")
 """Checks of programs of every kind that have an oracle of their own."""
+
+BY_REQUEST = ("memory", "cost")
+"""Checks that `all` leaves out, because they take much time for each program."""
 
 
 def _family(*alternatives: str) -> Family:
@@ -93,7 +99,9 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
     if device != "cpu" and "device" not in wanted:
         wanted = (*wanted, "device")
     if "all" in wanted:
-        wanted = tuple(name for name in CHECKS if not _obstacle(name, abouts, device))
+        also = [name for name in wanted if name in BY_REQUEST]
+        usual = [name for name in CHECKS if name not in BY_REQUEST and not _obstacle(name, abouts, device)]
+        wanted = (*usual, *also)
     others = campaign_oracles()
     for name in wanted:
         if name not in CHECKS and name not in others:
@@ -115,7 +123,9 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     lacks = {
         "levels": (not about.unoptimised, "has no unoptimised build; name further targets to compare it with"),
         "functions": (not functions_of(about), "takes no functions"),
+        "memory": (GUARDED not in about.transforms, "does not take memory of ours"),
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
+        "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
         "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),
@@ -136,7 +146,8 @@ def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
 
 def relations_of(about: About) -> Family:
     """Return the transforms that keep every bit: those for all targets, and those of the target's adapter."""
-    own = (name for name in about.transforms if name not in (*about.function_transforms, *about.altering))
+    left_out = {GUARDED, *about.function_transforms, *about.altering}
+    own = (name for name in about.transforms if name not in left_out)
     return (*EXACT, *((spec,) for name in own for spec in about.variants.get(name, (Spec(name),))))
 
 

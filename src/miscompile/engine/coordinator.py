@@ -160,8 +160,11 @@ def _versions(plan: Plan) -> dict[str, str]:
 def probe_support(plan: Plan, target: str, on_phase: WorkPhaseListener = unheard) -> Support:
     """Return the support table of one of the plan's targets, probing it (a stage) if it is not cached."""
 
+    end = None if plan.probe_seconds is None else time.monotonic() + plan.probe_seconds
+
     def watch(done: int, total: int) -> None:
-        on_phase(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total))
+        left = None if end is None else max(0.0, end - time.monotonic())
+        on_phase(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total, left))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
         return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)

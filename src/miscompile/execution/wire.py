@@ -8,6 +8,7 @@ are kept.
 import math
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +20,7 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import (
     Crashed,
     Defect,
+    Measured,
     Observations,
     Outcome,
     OutOfMemory,
@@ -118,7 +120,7 @@ def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
         )
         for r in runs
         for b in (r.build,)
-        for more in ((spec_text(b.transform), "\n".join(b.sequence)) if b.transform or b.sequence else (),)
+        for more in (_put_more(b),)
     ]
     header = {"s": sequence, "t": tensors.entries, "p": programs.entries, "c": cases.entries, "r": entries}
     return body.frame(header)
@@ -151,12 +153,19 @@ def _get_names(lines: str) -> frozenset[str]:
     return frozenset(lines.split("\n")) if lines else frozenset()
 
 
-def _get_more(more: list[str]) -> tuple[Spec | None, tuple[str, ...]]:
-    """Return the transform and the pass sequence of a build, which most builds lack."""
+def _put_more(build: Build) -> tuple[str, str, int] | tuple[()]:
+    """Return the transform, the pass sequence and the measurement of a build, nothing for most builds."""
+    if not (build.transform or build.sequence or build.measure):
+        return ()
+    return spec_text(build.transform), "\n".join(build.sequence), build.measure
+
+
+def _get_more(more: HeaderValue) -> tuple[Spec | None, tuple[str, ...], int]:
+    """Return the transform, the pass sequence and the measurement of a build, which most builds lack."""
     if not more:
-        return None, ()
-    transform, sequence = more
-    return stored_spec(transform), tuple(sequence.split("\n")) if sequence else ()
+        return None, (), 0
+    transform, sequence, measure = more
+    return stored_spec(transform), tuple(sequence.split("\n")) if sequence else (), int(measure)
 
 
 def _put_program(program: Program, body: FrameBody) -> HeaderValue:
@@ -228,10 +237,12 @@ class ReplyEncoder:
         times = seen.compile_seconds, seen.run_seconds, seen.cpu_seconds
         body = FrameBody()
         body.add(_HEAD.pack(self._sequence, index, leaving, _KINDS.index(type(outcome)), same, *times, seen.memory))
+        more = [astuple(seen.measured)] if seen.measured else []
         if same != _NEW:
-            return body.frame([seen.passes, seen.stderr, None] if seen.passes or seen.stderr else None)
+            told = bool(seen.passes or seen.stderr or more)
+            return body.frame([seen.passes, seen.stderr, None, *more] if told else None)
         content = self._put_results(rows, body) if isinstance(outcome, Values) else _put_failure(outcome)
-        return body.frame([seen.passes, seen.stderr, content])
+        return body.frame([seen.passes, seen.stderr, content, *more])
 
     def _put_results(self, rows: list[list[Bits | None]], body: FrameBody) -> HeaderValue:
         self._runs.append(rows)
@@ -262,8 +273,9 @@ class ReplyDecoder:
         """Return the reply that `frame` holds. Raises ExecutionError if it is malformed."""
         header, body = frame
         sequence, index, leaving, kind, same, compiling, running, cpu, memory = _HEAD.unpack_from(body)
-        passes, stderr, content = ((), "", None) if header is None else header
-        seen = Observations(compiling, running, memory, tuple(passes), _string(stderr), cpu)
+        passes, stderr, content, *more = ((), "", None) if header is None else header
+        measured = Measured(*more[0]) if more else None
+        seen = Observations(compiling, running, memory, tuple(passes), _string(stderr), cpu, measured)
         if _KINDS[kind] is not Values:
             outcome: Outcome = _get_failure(_KINDS[kind].__name__, content, seen)
         else:

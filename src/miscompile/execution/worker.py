@@ -23,9 +23,11 @@ from types import TracebackType
 from miscompile import targets
 from miscompile.base.child import die_with_parent, lift_memory_limit, limit_memory
 from miscompile.base.errors import ExecutionError, SpecError
+from miscompile.base.metering import cpu_seconds, forget_peak, resident_bytes
 from miscompile.core.case import Feed
 from miscompile.core.outcome import (
     Defect,
+    Measured,
     Observations,
     Outcome,
     OutOfMemory,
@@ -59,6 +61,12 @@ _HOLD_SECONDS = 0.05
 
 _LINE_BUFFERED = 1
 
+QUICK_SECONDS, LONG_SECONDS = 0.002, 0.25
+"""CPU seconds for which a program is run again in a quick measurement, and in one that is judged."""
+
+_READ_AFTER = tuple(1 << power for power in range(15))
+"""Numbers of repeats after which the measurement is read, because reading takes time as well."""
+
 ADAPTER_ERRORS = (
     AssertionError, AttributeError, LookupError, NameError, NotImplementedError, ZeroDivisionError,
 )  # fmt: skip
@@ -89,6 +97,7 @@ class Attempt:
     run_seconds: float = 0.0
     cpu_seconds: float = 0.0
     passes: tuple[str, ...] = ()
+    measured: Measured | None = None
 
 
 class _Discard(io.RawIOBase):
@@ -209,7 +218,7 @@ def _observed(place: Workplace, attempt: Attempt) -> Observations:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     printed = place.printed.tail()
     times = attempt.compile_seconds, attempt.run_seconds
-    return Observations(*times, memory, attempt.passes, printed, attempt.cpu_seconds)
+    return Observations(*times, memory, attempt.passes, printed, attempt.cpu_seconds, attempt.measured)
 
 
 def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
@@ -230,11 +239,15 @@ def _compute(
     place: Workplace, run: Run, feeds: list[Feed], attempt: Attempt
 ) -> tuple[list[tuple[Tensor | None, ...]], str]:
     """Execute the three stages inside the compiler; return the results, and the compilation log if it is observed."""
+    gauge = Gauge() if run.build.measure else None
     begin = time.perf_counter()
     try:
         session = attempt.session = place.adapter.build(run.case.program, run.build)
     finally:
         attempt.compile_seconds = time.perf_counter() - begin
+        if gauge is not None:
+            spent, grown = gauge.read()
+            attempt.measured = Measured(spent, compile_bytes=grown)
     log = place.printed.text() if run.build.observe else ""
     attempt.stage = "run"
     place.recorder.step(flight_recorder.RUN)
@@ -243,11 +256,39 @@ def _compute(
         results = [session.run(feed) for feed in feeds]
     finally:
         attempt.run_seconds = time.perf_counter() - begin
+    if attempt.measured is not None:
+        attempt.measured = _repeated(attempt.measured, session, feeds, run.build.measure)
     attempt.stage = "collect"
     place.recorder.step(flight_recorder.COLLECT)
     attempt.session = None
     del session  # runs destructors, which must count for this run and for the compiler's time
     return results, log
+
+
+class Gauge:
+    """Measures the CPU seconds and the growth of the resident memory from its construction on."""
+
+    def __init__(self) -> None:
+        self._memory = resident_bytes() if forget_peak() else 0
+        self._cpu = cpu_seconds()
+
+    def read(self) -> tuple[float, int]:
+        """Return the CPU seconds, and by how many bytes the memory grew at its peak (0: not known)."""
+        spent = cpu_seconds() - self._cpu
+        return spent, max(0, resident_bytes(peak=True) - self._memory) if self._memory else 0
+
+
+def _repeated(measured: Measured, session: Session, feeds: list[Feed], measure: int) -> Measured:
+    """Run the program again until that has taken long enough to be measured; the first run may have prepared it."""
+    enough = QUICK_SECONDS if measure == 1 else LONG_SECONDS
+    gauge, repeats = Gauge(), 0
+    while True:
+        for feed in feeds:
+            session.run(feed)
+        repeats += 1
+        spent, grown = gauge.read() if repeats in _READ_AFTER else (0.0, 0)
+        if repeats in _READ_AFTER and (spent >= enough or repeats == _READ_AFTER[-1]):
+            return replace(measured, run_cpu=spent / repeats, repeats=repeats, run_bytes=grown)
 
 
 def _copies(feeds: Sequence[Feed]) -> list[Feed]:

@@ -31,8 +31,10 @@ ORACLES = Catalogue(
         "dynamic": f"{_PACKAGE}.dynamic:KIND",
         "disruptive": f"{_PACKAGE}.disruptive:KIND",
         "library": f"{_PACKAGE}.library:KIND",
+        "memory": f"{_PACKAGE}.memory:KIND",
         "special": f"{_PACKAGE}.special:KIND",
         "state": f"{_PACKAGE}.state:KIND",
+        "cost": f"{_PACKAGE}.cost:KIND",
     },
 )
 """Each is a module's `OracleKind`, imported when a finding or a campaign names it."""

@@ -37,6 +37,7 @@ class CiFinding:
         words = {
             "wrong": "wrong result",
             "special": "wrong result on special values",
+            "cost": "time or memory out of proportion",
             "death": "crash",
             "exception": "unexpected exception",
         }

@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from statistics import median
 from typing import Any
 
 import jinja2
@@ -61,6 +62,11 @@ RULES = {
     "library": (
         "The library that the operator is from has computed the right result. An element may be off by what its type "
         "explains and by what it moves when the inputs are moved in their last places; here it is off by more."
+    ),
+    "cost": (
+        "CPU time is measured, and not the time of a clock, three times for each build. Whatever has to be much counts "
+        "with its least measurement, and whatever it is held against with its greatest one. No test for the repository "
+        "is written, because a limit of time fails on other machines; the script prints the series instead."
     ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
     "invalid": (
@@ -126,7 +132,7 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
     return {
         "summary": "\n\n".join(filter(None, (summary_of(stored, form), _needs(facts)))),
         "message": "" if stored.finding.property.signature.kind == "missing" else _message(stored),
-        "values": _values(facts),
+        "values": _values(facts) or _series(facts),
         "cause": culprit_text(stored),
         "boundary": _boundary(facts),
         "alike": _alike(alike),
@@ -183,6 +189,30 @@ def _values(facts: Mapping[str, Any]) -> str:
     head = ["element", "expected", "actual", *(["explained by rounding"] if bounded else [])]
     cells = [[one.place, one.reference, one.faulty, *([one.allowed] if bounded else [])] for one in rows]
     return _table(head, cells)
+
+
+def _series(facts: Mapping[str, Any]) -> str:
+    """Return the series of a finding of cost as a table: the median of the measurements, and the growth of memory."""
+    rows = facts.get("details", {}).get("series", ())
+    if not rows:
+        return ""
+    what = "run_cpu" if facts["details"].get("cost") == "run time" else "compile_cpu"
+    unit = "of a run" if what == "run_cpu" else "of a build"
+    cells = []
+    for row in rows:
+        builds = [row["plain"], row["full"]]
+        spent = [f"{median(one[what]):.4f}" if one[what] else "" for one in builds]
+        grown = [f"{max(one['compile_bytes']) / 2**20:.0f}" if one["compile_bytes"] else "" for one in builds]
+        cells.append([str(row["copies"]), str(row["nodes"]), *spent, *grown])
+    head = [
+        "copies", "nodes", f"CPU s {unit}, unoptimised", f"CPU s {unit}, optimised", "MiB of the build, unoptimised",
+        "MiB of the build, optimised",
+    ]  # fmt: skip
+    told = (
+        f"Copies of the model in one model (pattern `{facts['details']['pattern']}`). Times are the median of "
+        f"{len(rows[-1]['full']['compile_cpu'])} measurements."
+    )
+    return f"{told}\n\n{_table(head, cells)}"
 
 
 def _boundary(facts: Mapping[str, Any]) -> str:
@@ -361,7 +391,7 @@ def evidence_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         "difference": "largest difference",
         "allowed": "difference that the rule allows",
     }
-    apart = ("output", "elements")
+    apart = ("output", "elements", "series")
     details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key not in apart}
     merged = {**details, **facts.get("evidence", {})}
     if "referee" in facts:

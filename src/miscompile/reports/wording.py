@@ -10,6 +10,7 @@ from miscompile.base.errors import MiscompileError
 from miscompile.core.verdict import FindingKind
 from miscompile.findings.folder import Stored
 from miscompile.graph.read import read
+from miscompile.oracles import memory
 from miscompile.reports.forms import IssueForm, form_of
 
 _FEW = 4
@@ -21,18 +22,27 @@ _LONGEST = 110
 _NOISE = re.compile(
     r"^\w+ at \w+: |^refused at \w+ by this build only: |\[ONNXRuntimeError\] : \d+ : \w+ : |\[/?\w*Error\] "
     r"|^Non-zero status code returned while |Name:'[^']*' Status Message: |^Exception from \S+:\d+: ?"
-    r"|^Check '[^']*' failed at "
+    r"|^Check '[^']*' failed at |^Exception during initialization: |^Load model from \S+ failed: ?"
+    r"|^This is an invalid model\. |^\w+\.cpp:\d+: FrontEnd API failed with "
+    r"|(?<=node\. )Non-zero status code returned while "
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 
 _OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+ by this build only: )")
 """What the judgement of a run puts in front of an error message."""
 
+_PLACE = re.compile(
+    r"[\w./+-]+\.(?:cc|cpp|h|hpp):\d+ (?:(?:[\w:<>*&~ ]*[: ])?[\w<>~]+\([^()]*\)(?: const)?(?: \[with [^\]]*\])?|\w+) "
+    r"(?:.{1,200}? was false\. (?=\S))?"
+)
+"""A C++ source line with its function, as an assertion prints them, and the condition if a sentence follows it."""
+
 _PATH = re.compile(r"(?:[\w.+-]*/)+")
 
 _EFFECT: Mapping[FindingKind, str] = {
     "wrong": "wrong result",
     "special": "wrong result on special values",
+    "cost": "out of proportion",
     "missing": "an output is missing",
     "shape": "output of another shape",
     "dtype": "output of another element type",
@@ -44,17 +54,41 @@ _EFFECT: Mapping[FindingKind, str] = {
 }
 
 
+_ACCESSES = {
+    "read behind": "reads behind the end of an",
+    "write behind": "writes behind the end of an",
+    "read before": "reads before the beginning of an",
+    "write before": "writes before the beginning of an",
+    "write into": "writes into an",
+    "uninitialised": "depends on memory that nobody has written in an",
+}
+"""What a class of violations of memory safety does, before the role of the tensor."""
+
+
+def _of_memory(facts: Mapping[str, Any]) -> str:
+    """Return what a violation of memory safety is, as a predicate: `reads behind the end of an input`."""
+    details = facts.get("details", {})
+    kind = details.get("memory", "")
+    if kind in _ACCESSES:
+        return f"{_ACCESSES[kind]} {details.get('role', 'output')}"
+    return "corrupts the heap" if kind == "heap" else "dies when its memory is the caller's"
+
+
 def title_of(stored: Stored) -> str:
     """Return the issue's title, one line: the culprit or the operators, and what goes wrong with them."""
     signature, facts = stored.finding.property.signature, stored.finding.facts
     operators = _operators(stored)
     who = " + ".join(signature.culprits) or _called(operators)
     effect = _EFFECT[signature.kind]
-    if signature.kind == "exception":
+    if facts.get("rule") == memory.RULE:
+        effect = _of_memory(facts)
+    elif signature.kind == "exception":
         effect = f"{effect}: {_telling(stored.finding.message)}"
     elif signature.kind == "death":
         effect = f"{effect} at {signature.stage}" if signature.stage else effect
         effect = effect if signature.culprits or not signature.text else f"{effect}: {signature.text[:80]}"
+    elif signature.kind == "cost":
+        effect = f"{signature.stage} {effect}"
     title = f"{who}: {effect}" if who else effect
     if signature.culprits and operators and signature.kind != "exception":
         title = f"{title} for {_called(operators)}"
@@ -70,6 +104,8 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
     stage = {"compile": form.compile, "run": form.run}.get(stored.finding.property.signature.stage, "")
     at = f" in {stage}" if stage else ""
     sound = _sound(facts)
+    if facts.get("rule") == memory.RULE:
+        return f"Memory: a run of a valid model {_of_memory(facts)}."
     match kind:
         case "wrong":
             return f"Output{output} of a valid model has wrong values. {sound}".strip()
@@ -91,6 +127,18 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
             return f"Memory grows to the limit{at}. {sound}".strip()
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
+        case "cost":
+            return _COSTS.get(stored.finding.property.signature.stage, "A valid model costs too much.")
+
+
+_COSTS: Mapping[str, str] = {
+    "compile time": "Optimising a valid model takes far more CPU time than building it without optimisation, and the "
+    "more the larger the model is.",
+    "growth": "The CPU time of optimising a model grows faster than with the square of its size.",
+    "compile memory": "Optimising a valid model takes far more memory than a build without optimisation and its run.",
+    "run time": "The optimised model takes far more CPU time to run than the unoptimised one on the same inputs.",
+}
+"""What a user sees of a cost, by its class."""
 
 
 _CLASSES: Mapping[str, str] = {
@@ -171,7 +219,7 @@ def _telling(message: str) -> str:
     line = " ".join(message.split())
     previous = ""
     while line != previous:
-        previous, line = line, _NOISE.sub("", line)
+        previous, line = line, _PLACE.sub("", _NOISE.sub("", line))
     line = _PATH.sub("", line)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()}..."
 

@@ -49,6 +49,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "identity": f"{_EXACT}.identity:Identity",
         "noidentity": f"{_EXACT}.identity:NoIdentity",
         "stored": f"{_EXACT}.storage:Storage",
+        "copies": "miscompile.transforms.copies:Copies",
     },
 )
 """Transforms of ONNX models by name, each a class; other packages add theirs."""

@@ -104,7 +104,8 @@ class Confirmer:
             guilty = culprits(case, held, self.pool, about.passes, about.twins, rng, suspects, guesses)
         signature = signature_of(found, outcome, guilty, model_of(case))
         earlier.append(signature)
-        return ConfirmedViolation(found, signature)
+        # The property of a cost measures little, and the evidence of the campaign has the whole series.
+        return ConfirmedViolation(evidence if found.kind == "cost" else found, signature)
 
     def is_new(self, signature: Signature) -> bool:
         """Tell whether this lane should report another finding of this signature, and count it.

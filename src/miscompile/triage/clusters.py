@@ -27,6 +27,10 @@ _PLACE = re.compile(r"\.(?:cc|cpp|h|hpp|inl|py|rs|td):#")
 _PART = re.compile(r"\b(?:operand|attribute) \w+")
 """The part of a call that an invalid program breaks."""
 
+_MANY = 3
+"""Operators that tell causes apart by themselves, because a reduced program has none that its failure can do without.
+"""
+
 _BROKEN = re.compile(r" with broken (\w+)$")
 
 
@@ -159,11 +163,13 @@ def _keys(one: _Triaged) -> Iterator[Hashable]:
         invalid = "the program is invalid" in stored.finding.message
         if text and where is not None:
             yield held.target, signature.kind, signature.stage, text, where, invalid
+        if len(model.graph.nodes) >= _MANY and not invalid:
+            yield held.target, signature.kind, signature.stage, tuple(sorted(node.op for node in model.graph.nodes))
     elif signature.kind in ("shape", "dtype", "accepted") and len(operators) == 1:
         attributes = frozenset(model.graph.nodes[0].attributes)
         part = _PART.search(stored.finding.message)
         yield held.target, signature.kind, _family(operators), attributes, aspect, part[0] if part else ""
-    elif signature.kind in ("wrong", "special"):
+    elif signature.kind in ("wrong", "special", "cost"):
         yield held.target, signature.kind, signature.stage, signature.text.rpartition(":")[0] or signature.text
 
 

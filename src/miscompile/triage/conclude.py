@@ -34,6 +34,7 @@ from miscompile.findings.switches import switches_of
 from miscompile.instances.code import encoded
 from miscompile.ops.analysis import reprogram
 from miscompile.oracles import library
+from miscompile.oracles.cost import CostSeries
 from miscompile.oracles.disruptive import is_invalid
 from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
@@ -80,6 +81,9 @@ from miscompile.triage.validity import accepts, takes
 RELAXATION_SECONDS = 10.0
 MOST_RELAXATIONS = 80
 """Limits of the search for the conditions of one bug, and of that for its boundary: seconds, and examinations."""
+
+COST_PATIENCE = 10.0
+"""Factor by which a script about cost may take longer than another one."""
 
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
 """Facts about the origin of a finding, which reduction does not change."""
@@ -309,7 +313,9 @@ class _Triage:
 
     def _report(self, original: Case, held: PropertyOracle, reduced: Reduced, guilty: Sequence[str]) -> Stored:
         self.pool.fresh()
-        final = examine(reduced.case, held, self.pool, stream(self.seed, "final"))
+        timed = isinstance(held, CostSeries)  # whose examinations take too long to look for conditions of the bug
+        shown_by = held.strict() if isinstance(held, CostSeries) else held
+        final = examine(reduced.case, shown_by, self.pool, stream(self.seed, "final"))
         if not isinstance(final.verdict, Violated):
             return _unconfirmed(self.stored, "the reduced case does not show it in fresh processes")
         if isinstance(held, LibraryOracle):
@@ -318,7 +324,7 @@ class _Triage:
         signature = signature_of(evidence, final.faulty, guilty, model_of(reduced.case))
         vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
         valid = reduced.defined and (vote is None or vote.vote == "accepted")
-        predicate = self._predicate(original, reduced.case, held, final, guilty) if valid else {}
+        predicate = self._predicate(original, reduced.case, held, final, guilty) if valid and not timed else {}
         if valid:
             told = self._stored(original, reduced.case, evidence, signature, predicate, "", sound=True)
             known = self.triaged.duplicated(told) if self.triaged else None
@@ -330,18 +336,19 @@ class _Triage:
         facts = self._facts(original, evidence, reduced, shown)
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
-        if self.about.trace and python_of(self.target) is None:
+        if self.about.trace and python_of(self.target) is None and not timed:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = valid and confirmed(shown)
         if sound:
             facts |= predicate
         if not listed:
             facts |= self._causes(reduced.case, held, final, guilty)
-            facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
-            facts |= self._upstream(reduced.case, final, signature)
+            if not timed:
+                facts["upstream_test"] = self._script(reduced.case, final, guilty, plain=plain, template=TEST_TEMPLATE)
+                facts |= self._upstream(reduced.case, final, signature)
         if sound and not listed:
             self._tell("finding the boundary", reduced.case)
-            facts |= self._needed(script) | self._boundary(reduced.case, held, final)
+            facts |= self._needed(script) | ({} if timed else self._boundary(reduced.case, held, final))
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
 
     def _scripted(
@@ -530,12 +537,19 @@ class _Triage:
 
     def _run_script(self, script: str, times: int = 3) -> tuple[ScriptResult, ...]:
         """Run the script up to `times` times, until one run does not show the bug; return the results."""
+        if not script:
+            return (ScriptResult("broken", None, "", "no script can be written for this target", 0.0),)
         with self._written(script) as path:
-            return confirm(path, python_of(self.target), self.settings.script_seconds, times, self.forks)
+            return confirm(path, python_of(self.target), self._script_seconds, times, self.forks)
 
     def _shows_once(self, script: str) -> bool:
         with self._written(script) as path:
-            return shows_once(path, python_of(self.target), self.settings.script_seconds, self.forks)
+            return shows_once(path, python_of(self.target), self._script_seconds, self.forks)
+
+    @property
+    def _script_seconds(self) -> float:
+        """The time limit of a script; one about cost measures every build of a series three times."""
+        return self.settings.script_seconds * (COST_PATIENCE if self.kind == "cost" else 1.0)
 
     @contextmanager
     def _written(self, script: str) -> Iterator[Path]:

@@ -24,6 +24,8 @@ templates get these variables:
 - `element`: the flat place of the bad element, for results on special values;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
+- `pattern`, `cost`, `sizes`, `nodes`: of a finding of cost, the pattern of its series, its class, the numbers of
+  copies, and the nodes of one copy;
 - `test_name`: the end of the name of a test function;
 - `again`: True when the faulty run comes to every feed twice, and the later results count;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
@@ -55,6 +57,8 @@ from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.oracles import memory
+from miscompile.oracles.cost import nodes_of
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
@@ -62,7 +66,7 @@ from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
 from miscompile.triage.inlining import defined, import_blocks, inlined
 from miscompile.triage.signature import symptom_of
-from miscompile.triage.skeleton import TEMPLATE
+from miscompile.triage.skeleton import COST_TEMPLATE, TEMPLATE
 
 SHOWS = "BUG:"
 """A script prints a line that begins with this before it exits with 1."""
@@ -71,6 +75,9 @@ DIES = "DIES:"
 
 PATIENCE = 30
 """Seconds after which a script takes a step for a hang."""
+
+_COST_SOURCES = ("miscompile.base.metering", "miscompile.graph.copies", "miscompile.oracles.cost_rules")
+"""The modules from which scripts about cost contain functions: series, measurements and decision are the tool's own."""
 
 _MOST_BYTES = 1 << 20
 """Bytes of a program and its inputs above which an unreduced finding gets no script."""
@@ -139,6 +146,7 @@ def write_script(
         **_decision(case, evidence, expected),
         "voter": _voter(reference),
         "test_name": test_name(evidence, culprits),
+        **_series(case, evidence),
         "levels": lines.plain_levels if plain else lines.levels,
         "versions_shown": lines.versions,
         "brief": plain and not faulty.build.disabled,
@@ -148,6 +156,11 @@ def write_script(
         values[name] = _template(text).render(values).strip("\n")
     if not values["run"]:
         return ""
+    if evidence.kind == "cost":
+        if lines.program:
+            return ""  # the copies are made of an ONNX model
+        template = COST_TEMPLATE
+        lines = replace(lines, sources=(*lines.sources, *_COST_SOURCES))
     skeleton = _template(template)
     return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
 
@@ -327,6 +340,20 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
     }
 
 
+def _series(case: Case, evidence: Evidence) -> dict[str, Any]:
+    """Return the template variables about the series of a finding of cost."""
+    if evidence.kind != "cost":
+        return {}
+    details = evidence.details
+    sizes = [int(row["copies"]) for row in details["series"]]
+    return {
+        "pattern": str(details["pattern"]),
+        "cost": str(details["cost"]),
+        "sizes": sizes,
+        "nodes": nodes_of(case.program),
+    }
+
+
 def _reference_feed(evidence: Evidence) -> int:
     """Return the index of the decisive feed in the reference run, which may have only that feed."""
     static = evidence.reference is not None and evidence.reference.build.transform == STATIC
@@ -414,7 +441,10 @@ def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
         "hang": "no end",
         "memory": "memory without bound",
         "accepted": "an invalid model is accepted and run",
+        "cost": f"{evidence.details.get('cost', 'cost')} out of proportion",
     }[evidence.kind]
+    if evidence.rule == memory.RULE:
+        what = f"{what} ({evidence.details['memory']})"
     return f"{target}: {what}" + (f" with {' and '.join(culprits)}" if culprits else "")
 
 

@@ -26,6 +26,7 @@ from miscompile.core.run import Build
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
+from miscompile.oracles import memory
 from miscompile.targets.registry import parse_target
 
 MESSAGE_LENGTH = 300
@@ -90,7 +91,9 @@ _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 class Symptom:
     """A bug as one examination shows it: kind, stage of the failure, masked message.
 
-    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...).
+    The stage of wrong results is empty, that of results on special values their class (`nan`, `zero-sign`, ...), that
+    of cost what costs too much (`compile time`, `growth`, ...). In a violation of memory safety the stage is the class
+    (`read behind`, ...) and the text the role of the tensor.
     """
 
     kind: FindingKind
@@ -136,9 +139,11 @@ def frames_of(stderr: str, limit: int = _FRAMES) -> tuple[str, ...]:
 def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
     """Return the symptom of `evidence`; `outcome` is that of its faulty run."""
     target = evidence.faulty.target
+    if evidence.rule == memory.RULE:
+        return Symptom(evidence.kind, str(evidence.details["memory"]), str(evidence.details["role"]))
     match outcome:
         case None | Values():
-            return Symptom(evidence.kind, str(evidence.details.get("special", "")), "")
+            return Symptom(evidence.kind, str(evidence.details.get("special", evidence.details.get("cost", ""))), "")
         case Raised(stage, kind, message) | Defect(stage, kind, message):
             return Symptom(evidence.kind, stage, normalise(placeless(f"{kind}: {message}", target)))
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
@@ -185,9 +190,15 @@ def signature_of(
     target = parse_target(evidence.faulty.target).release
     guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
-    if evidence.kind == "death" and not guilty and model is not None:
+    if evidence.rule == memory.RULE:
+        text = (
+            ""
+            if guilty
+            else " of ".join(filter(None, (symptom.text, (_chain(model) or "no operator") if model else "")))
+        )
+    elif evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
-    setting = setting_of(evidence)
+    setting = "" if evidence.rule == memory.RULE else setting_of(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"
     return Signature(target, evidence.kind, symptom.stage, guilty, text)

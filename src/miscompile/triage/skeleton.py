@@ -26,7 +26,7 @@ _PARTS = """\
 {% set off_given = "" if brief else ", OFF" %}
 {% set without_culprits = "CULPRITS" if brief else "[*OFF, *CULPRITS]" %}
 {% set declares = reference is none and expected == "" and kind in ("shape", "dtype") %}
-{% set compares = kind in ("wrong", "missing", "shape", "dtype", "special") and not declares %}
+{% set compares = kind in ("wrong", "missing", "shape", "dtype", "special", "cost") and not declares %}
 {% for line in setup %}
 {{ line }}
 {% endfor %}
@@ -250,14 +250,79 @@ except Exception as error:
 signal.alarm({{ patience }})  # seconds; the default action of this signal ends the process even inside the compiler
 print("{{ dies }} level {{ faulty.level }} does not end; the alarm kills this process", flush=True)
 {% else %}
-print("{{ dies }} level {{ faulty.level }} kills this process{{ " at " + stage if stage }}", flush=True)
+{% set at = " (%s)" % stage if rule == "memory" else " at " + stage if stage else "" %}
+print("{{ dies }} level {{ faulty.level }} kills this process{{ at }}", flush=True)
 {% endif %}
 run({{ levels[faulty.level] }}{{ off_given }})
 {% endif %}
 print("the bug does not show")
 '''
 
+_MEASURED = '''\
+# The series: copies of the model in one model, by the pattern "{{ pattern }}". Its values are not compared.
+PATTERN, CLASS, NODES = {{ pattern | literal }}, {{ cost | literal }}, {{ nodes }}
+{% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}
+base, given = model, feeds[:1]
+
+
+def measure(size, level, *off):
+    """Return the CPU seconds and the growth in bytes of a build with its first run, and seconds of further runs."""
+    global model, feeds
+    model, feeds = repeated(base, PATTERN, size), given
+    before, begin = resident_bytes() if forget_peak() else 0, cpu_seconds()
+    run(level, *off)
+    spent = cpu_seconds() - begin
+    grown = max(0, resident_bytes(peak=True) - before) if before else 0
+    again, further = 0.0, 1
+    while CLASS == "run time" and again < 0.25 and further < 10000:
+        further *= 4
+        feeds, begin = given * (1 + further), cpu_seconds()
+        run(level, *off)
+        again = cpu_seconds() - begin - spent
+    return spent, again / further, again, grown, grown
+
+
+def cost(size, level, *off):
+    """Measure a build three times."""
+    return Cost(*zip(*(measure(size, level, *off) for _ in range(REPEATS))))
+
+
+def table_row(row):
+    """Print the least and the greatest measurement of both builds, and the growth of the memory."""
+    what = "run_cpu" if CLASS == "run time" else "compile_cpu"
+    plain, full = getattr(row.plain, what), getattr(row.full, what)
+    memory = f"{max(row.plain.compile_bytes) / 2**20:7.0f} {max(row.full.compile_bytes) / 2**20:7.0f}"
+    times = f"{min(plain):10.4f} {max(plain):10.4f} {min(full):10.4f} {max(full):10.4f}"
+    print(f"{row.copies:7} {row.nodes:7} {times} {memory}", flush=True)
+
+
+print({{ versions_shown }}{{ ', "onnx", onnx.__version__' if onnx }}, "numpy", np.__version__)
+print("CPU seconds of", "a run" if CLASS == "run time" else "a build and a run", "unoptimised and optimised; MiB")
+print(" copies   nodes        off, from to        optimised, from to      off    optimised")
+measure({{ sizes[0] }}, {{ levels[reference.level] }}{{ without }})  # what only the first build of a process does
+measure({{ sizes[0] }}, {{ levels[faulty.level] }}{{ off_given }})
+rows, sizes, most = [], {{ sizes }}, {{ 4 * sizes[-1] }}
+while sizes:
+    size = sizes.pop(0)
+    plain = cost(size, {{ levels[reference.level] }}{{ without }})
+    rows.append(Row(size, size * NODES, plain, cost(size, {{ levels[faulty.level] }}{{ off_given }})))
+    table_row(rows[-1])
+    if not sizes and not violations(rows, CLASS) and 2 * size <= most and min(rows[-1].full.compile_cpu) < 4:
+        sizes.append(2 * size)
+{% if culprits %}
+other = measure(rows[-1].copies, {{ levels[faulty.level] }}, {{ without_culprits }})
+healed = other[1 if CLASS == "run time" else 0]
+print("without", *CULPRITS, f"the largest takes {healed:.4f} CPU seconds")
+{% endif %}
+if violations(rows, CLASS):
+    print("{{ shows }}", CLASS, "out of proportion, in each of three measurements")
+    sys.exit(1)
+print("the bug does not show")
+'''
+
 TEMPLATE = _TOLD + _PARTS + _JUDGED
+
+COST_TEMPLATE = _TOLD + _PARTS + _MEASURED
 
 _TESTED = """\
 def test_{{ test_name }}():

@@ -14,6 +14,8 @@ from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.transforms.catalogue import transform_of
 from miscompile.transforms.rules.certify import certify
+from miscompile.transforms.rules.library import chosen
+from miscompile.transforms.rules.proofs.prove import prove
 
 
 def run(*words: str) -> int:
@@ -47,6 +49,31 @@ def test_the_counterexample_of_an_unsound_rule_stands_on_one_line(
     )
     assert run("rules", "Add-commutes", "--graphs", "0") == 1
     assert f"unsound: Add-commutes: {reason}\n" in capsys.readouterr().out
+
+
+def test_rules_are_proved_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("rules", "Transpose-nothing", "Max-absorbs-Min", "--trials", "0", "--graphs", "0")
+    assert run(*words, "--prove", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    proofs = {row["name"]: row["proof"] for row in said["rules"]}
+    assert {proof["status"] for proof in proofs.values()} == {"proved"}
+    assert proofs["Transpose-nothing"]["methods"] == ["identical operations"]
+    assert said["totals"]["proved"] == 2
+    assert run(*words, "--prove") == 0
+    assert "2 proved, 0 exact on a domain" in capsys.readouterr().out
+    assert run(*words, "--markdown") == 0
+    assert "| `Transpose-nothing` | proved | proved |" in capsys.readouterr().out
+    assert run(*words, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rules"][0]["proof"] is None
+
+
+def test_a_refuted_rule_ends_in_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = replace(prove(chosen("Transpose-nothing")[0], 1), status="refuted", reason="the sides differ")
+    monkeypatch.setattr("miscompile.engine.rulebook.prove", lambda rule: proof)
+    assert run("rules", "Transpose-nothing", "--trials", "0", "--graphs", "0", "--prove") == 1
+    assert "1 refuted" in capsys.readouterr().out
 
 
 def test_an_unsound_rule_of_the_users_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,8 @@ def test_a_plain_campaign_compares_levels() -> None:
 
 
 def test_all_is_what_the_target_is_able_to() -> None:
-    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in ("sequences", "device"))
+    by_request = ("memory", "cost", "sequences", "device")
+    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in by_request)
     assert "sequences" in chosen(("all",), [TVM])
     assert chosen(("all",), [ORT, TOY]) == ("levels",)
     assert "device" not in CHECKS.keys() & chosen(("all",), [ORT])
@@ -55,7 +56,7 @@ def test_a_target_without_an_unoptimised_build_is_not_compared_with_itself() -> 
         (
             ("nothing",),
             "cpu",
-            "no check 'nothing'; there are: .* sequences, dynamic, .* state, special, device, and all",
+            "no check 'nothing'; there are: .* sequences, dynamic, .* state, special, cost, device, and all",
         ),
         (("sequences",), "cpu", "does not let us order"),
         (("device",), "cpu", "say which device"),
@@ -107,3 +108,10 @@ def test_what_an_adapter_makes_itself_is_a_relation_unless_it_makes_functions() 
         *EXACT,
         *((parse_spec(text),) for text in ("reload", "reload{format=ort}", "external", "concurrent", "bound")),
     )
+
+
+def test_cost_is_used_only_where_it_is_named() -> None:
+    assert "cost" not in chosen((), [ORT])
+    assert "cost" not in chosen(("all",), [ORT])
+    assert chosen(("all", "cost"), [ORT]) == (*chosen(("all",), [ORT]), "cost")
+    assert producers_for(("cost",)) == producers_for(("levels",))

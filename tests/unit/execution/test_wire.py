@@ -17,6 +17,7 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import (
     Crashed,
+    Measured,
     Observations,
     Outcome,
     OutOfMemory,
@@ -72,9 +73,11 @@ FEEDS = st.lists(st.lists(tensors(), max_size=3).map(tuple), max_size=3).map(tup
 NAMES = st.frozensets(TEXT.filter(lambda text: text and "\n" not in text))
 TRANSFORMS = st.sampled_from([None, Spec("again"), parse_spec("functions{seed=3, rewrite=forward}")])
 PASSES = st.sampled_from([(), ("FuseOps", "FuseTIR")])
-BUILDS = st.builds(Build, TEXT, NAMES, st.integers(1, 8), TEXT, st.booleans(), TRANSFORMS, PASSES)
+BUILDS = st.builds(Build, TEXT, NAMES, st.integers(1, 8), TEXT, st.booleans(), TRANSFORMS, PASSES, st.integers(0, 4))
 RUNS = st.builds(Run, st.builds(Case, PROGRAMS, FEEDS), TEXT, BUILDS, st.sampled_from(["fuzz", "judge", "reduce"]))
-SEEN = st.builds(Observations, SECONDS, SECONDS, st.integers(0, 2**50), st.lists(TEXT).map(tuple), TEXT, SECONDS)
+BYTES = st.integers(0, 2**50)
+MEASURED = st.none() | st.builds(Measured, SECONDS, SECONDS, st.integers(0, 9), BYTES, BYTES)
+SEEN = st.builds(Observations, SECONDS, SECONDS, BYTES, st.lists(TEXT).map(tuple), TEXT, SECONDS, MEASURED)
 STAGE = st.sampled_from(STAGES)
 FAILURES = st.one_of(
     st.builds(Rejected, STAGE, TEXT, SEEN),

@@ -69,17 +69,17 @@ def test_filters_links_and_copying_work(browser: "Browser", site: Path) -> None:
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto((site / "index.html").as_uri())
-    assert page.locator("#shown").text_content() == "10 of 10"
+    assert page.locator("#shown").text_content() == "12 of 12"
     page.fill("[name=q]", "Fuse unconfirmed")
-    assert page.locator("#shown").text_content() == "2 of 10"
+    assert page.locator("#shown").text_content() == "2 of 12"
     page.select_option("[name=store]", "plain")
     assert page.locator("#findings tbody tr:visible").count() == 1
     page.reload()
-    assert page.locator("#shown").text_content() == "1 of 10"
+    assert page.locator("#shown").text_content() == "1 of 12"
     page.click("button[type=reset]")
-    page.wait_for_function("document.getElementById('shown').textContent === '10 of 10'")
+    page.wait_for_function("document.getElementById('shown').textContent === '12 of 12'")
     page.click("a[href='#arm=motifs%2Flevels'] >> nth=0")
-    page.wait_for_function("document.getElementById('shown').textContent === '5 of 10'")
+    page.wait_for_function("document.getElementById('shown').textContent === '6 of 12'")
     page.click("#findings tbody tr:visible a >> nth=0")
     page.wait_for_load_state()
     page.click("button[data-copy=script]")

@@ -71,6 +71,18 @@ def test_errors_are_held_together_by_their_place_or_family(one: str, other: str,
     assert bool(names(*findings)) is together
 
 
+def test_three_operators_that_fail_together_are_one_cause_whatever_the_message_says() -> None:
+    body = "  %q = Div(%x, %y)\n  %r = Sin(%q)\n  %z = Mul(%r, %y)"
+    shorter = "  %q = Div(%x, %y)\n  %z = Mul(%q, %y)"
+    assert names(
+        found("exception-1", body, "exception", text="missing input"),
+        found("exception-2", body, "exception", text="no sequence"),
+        found("exception-3", body, "exception", text="refused", message="x; the program is invalid: y"),
+        found("exception-4", shorter, "exception", text="a"),
+        found("exception-5", shorter, "exception", text="b"),
+    ) == [("exception-1", "exception-2")]
+
+
 def test_invalid_programs_are_one_cause_if_they_break_the_same_part() -> None:
     def accepted(name: str, op: str, part: str) -> Stored:
         text = f"{op} with broken rank"

@@ -98,8 +98,8 @@ def _from_plan(ctx: click.Context, param: click.Parameter, value: Path | None) -
     "checks",
     callback=values.names,
     metavar="NAMES",
-    help=f"Only these checks. There are: {', '.join(CHECKS)}; all: whatever the compiler can be checked for."
-    f" [default: all; {', '.join(DEFAULT)} with --producer]",
+    help=f"Only these checks. There are: {', '.join(CHECKS)}; all: whatever the compiler can be checked for, without"
+    f" memory. [default: all; {', '.join(DEFAULT)} with --producer]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
 @click.option(

@@ -2,6 +2,7 @@
 runner."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.targets import ort_values
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
+from miscompile.targets.guards import Guarded, GuardedArray
 from miscompile.targets.onnxruntime import runner
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtBound, OrtConcurrent, OrtExternal, OrtReload
@@ -58,6 +60,10 @@ class OnnxRuntime:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)
                     session = runner.start_on(build.device, path, options, disabled)
+            case Guarded(place=place, fill=fill, taps=taps) if build.device == "cpu":
+                payload = runner.tapped(program.payload) if taps else program.payload
+                session, held = runner.start_guarded(payload, options, build.level, disabled, place, fill)
+                return OnnxSession(session, program, own, held)
             case _:
                 session = runner.start_on(build.device, program.payload, options, disabled)
         if build.device != "cpu":
@@ -111,18 +117,19 @@ def _require_place(session: Any, provider: str) -> None:  # noqa: ANN401 - an ex
 
 
 class OnnxSession:
-    """A built session."""
+    """A built session; `held` is the memory of its initializers, where that is ours."""
 
     def __init__(
         self,
         session: Any,  # noqa: ANN401 - an extension type
         program: Program,
-        use: OrtBound | OrtConcurrent | None = None,
+        use: OrtBound | OrtConcurrent | Guarded | None = None,
+        held: Sequence[tuple[GuardedArray, ort.OrtValue]] = (),
     ) -> None:
-        self._session, self._use = session, use
+        self._session, self._use, self._held = session, use, held
         self._inputs = [port.name for port in program.inputs]
         self._outputs = [port.name for port in program.outputs]
-        self._all_plain = _PLAIN.issuperset([port.dtype for port in (*program.inputs, *program.outputs)])
+        self._all_plain = _all_plain(program)
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed."""
@@ -132,8 +139,14 @@ class OnnxSession:
             return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
         kinds = {name: DTYPES[value.dtype].code for name, value in zip(self._inputs, feed, strict=True)}
         types = {name: kind for name, kind in kinds.items() if kind in ort_values.WIDTHS}
-        found = ort_values.run_words(self._session, self._outputs, feeds, types)
+        found = self._run_words(feeds, types)
         return tuple([None if one is None else Tensor(BY_CODE[one[0]].name, one[1]) for one in found])
+
+    def _run_words(self, feeds: dict[str, Array], types: dict[str, int]) -> "list[tuple[int, Array] | None]":
+        """Run on a feed with element types that numpy lacks, whose memory is not guarded."""
+        if isinstance(self._use, Guarded):
+            return runner.run_filled(self._session, self._outputs, feeds, types, self._held, self._use.fill)
+        return ort_values.run_words(self._session, self._outputs, feeds, types)
 
     def _run(self, feeds: dict[str, Array]) -> "list[Array | None]":
         """Run on one feed in the way that the transform asks for."""
@@ -142,12 +155,18 @@ class OnnxSession:
                 return runner.run_bound(self._session, self._outputs, feeds)
             case OrtConcurrent(threads=threads):
                 return runner.run_at_once(self._session, self._outputs, feeds, threads)
+            case Guarded(place=place, fill=fill):
+                return runner.run_guarded(self._session, self._outputs, feeds, self._held, place, fill)
             case _:
                 return ort_values.run_arrays(self._session, self._outputs, feeds)
 
 
 _PLAIN = frozenset(name for name, info in DTYPES.items() if info.code not in ort_values.WIDTHS)
 """Element types that numpy itself has."""
+
+
+def _all_plain(program: Program) -> bool:
+    return _PLAIN.issuperset([port.dtype for port in (*program.inputs, *program.outputs)])
 
 
 def _wrap(array: "np.ndarray[Any, Any]") -> Tensor:

@@ -8,14 +8,17 @@ import os
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
 from onnxruntime.capi import _pybind_state as native
 
-from miscompile.targets.ort_values import run_arrays, saturates
+from miscompile.targets.guards import GuardedArray, guarded, require_intact, target_of, watched
+from miscompile.targets.ort_values import WIDTHS, run_arrays, run_words, saturates
 
 LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -99,6 +102,103 @@ def run_bound(
     return [np.array(value.numpy()) for value in binding.get_outputs()]
 
 
+def start_guarded(
+    model: bytes, options: ort.SessionOptions, level: str, disabled: Collection[str], place: str, fill: int
+) -> tuple[native.InferenceSession, list[tuple[GuardedArray, ort.OrtValue]]]:
+    """Return a session whose initializers lie between guard pages, and their memory, which must outlive it."""
+    arrays = kept(model, level, frozenset(disabled))
+    guards = [guarded(name, "initializer", array, place) for name, array in arrays.items()]
+    held = [(guard, ort.OrtValue.ortvalue_from_numpy(guard.array)) for guard in guards]
+    for guard, value in held:
+        options.add_initializer(guard.name, value)  # the options keep a pointer to the value
+    with watched(guards, fill):
+        return start(model, options, disabled), held
+
+
+@lru_cache(1)
+def kept(model: bytes, level: str, disabled: frozenset[str]) -> dict[str, NDArray[np.generic]]:
+    """Return the initializers that the optimised model has as well, unchanged.
+
+    A session takes memory for an initializer by its name, so the name must not stand for other contents by then. The
+    last result is kept, because a program runs with guards several times.
+    """
+    before = initializers(model)
+    after = initializers(optimised(model, level, disabled)) if before else {}
+    shared = {name: array for name, array in before.items() if name in after and array.shape == after[name].shape}
+    return {name: array for name, array in shared.items() if equal([array], [after[name]])}
+
+
+def initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
+    """Return the initializers of a model that are no inputs, of element types that numpy has; no strings."""
+    graph = onnx.load_model_from_string(model).graph
+    taken = {value.name for value in graph.input}
+    return {
+        one.name: onnx.numpy_helper.to_array(one)
+        for one in graph.initializer
+        if one.name not in taken and one.data_type not in WIDTHS and one.data_type != onnx.TensorProto.STRING
+    }
+
+
+def run_guarded(
+    session: native.InferenceSession,
+    outputs: Sequence[str],
+    feed: Mapping[str, NDArray[np.generic]],
+    held: Sequence[tuple[GuardedArray, ort.OrtValue]],
+    place: str,
+    fill: int,
+) -> list[NDArray[np.generic] | None]:
+    """Run on one feed with inputs and all outputs of the session between guard pages; return `outputs`.
+
+    `held` is the memory of the initializers. Raises OverrunError when the run has changed memory around an output.
+    """
+    names = [*outputs, *(one.name for one in session.outputs_meta if one.name not in outputs)]
+    constants = [guard for guard, _ in held]
+    with watched(constants, fill):
+        shown = run_arrays(session, names, feed)  # for the sizes of the outputs
+    if any(value is None or np.asarray(value).dtype == object for value in (*shown, *feed.values())):
+        return shown[: len(outputs)]
+    binding = native.SessionIOBinding(session)
+    inputs = [guarded(name, "input", array, place) for name, array in feed.items()]
+    targets = [target_of(name, np.asarray(value), place, fill) for name, value in zip(names, shown, strict=True)]
+    for guard in inputs:
+        binding.bind_ortvalue_input(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
+    for guard in targets:
+        binding.bind_ortvalue_output(guard.name, ort.OrtValue.ortvalue_from_numpy(guard.array)._ortvalue)
+    with watched([*inputs, *targets, *constants], fill):
+        session.run_with_iobinding(binding, None)
+    require_intact(targets)
+    return [np.array(value.numpy()) for value in list(binding.get_outputs())[: len(outputs)]]
+
+
+def tapped(model: bytes) -> bytes:
+    """Return a model in which every value of the main graph is an output as well, after its own outputs.
+
+    Strings, and values whose type is not inferred or is no tensor of a type that numpy has, are left out.
+    """
+    whole = onnx.load_model_from_string(model)
+    graph = onnx.shape_inference.infer_shapes(whole).graph
+    known = {value.name: value for value in graph.value_info if value.type.HasField("tensor_type")}
+    made = {name for node in graph.node for name in node.output}
+    for name in sorted(known.keys() & made - {value.name for value in graph.output}):
+        kind = known[name].type.tensor_type.elem_type
+        if kind not in WIDTHS and kind != onnx.TensorProto.STRING:
+            whole.graph.output.append(known[name])
+    return bytes(whole.SerializeToString())
+
+
+def run_filled(
+    session: native.InferenceSession,
+    outputs: Sequence[str],
+    feed: Mapping[str, NDArray[np.generic]],
+    types: Mapping[str, int],
+    held: Sequence[tuple[GuardedArray, ort.OrtValue]],
+    fill: int,
+) -> list[tuple[int, NDArray[np.generic]] | None]:
+    """Run as `run_words` does; only initializers are guarded, and fresh memory holds the byte `fill`."""
+    with watched([guard for guard, _ in held], fill):
+        return run_words(session, outputs, feed, types)
+
+
 def equal(some: Sequence[NDArray[np.generic] | None], others: Sequence[NDArray[np.generic] | None]) -> bool:
     """Tell whether two lists of outputs agree in every bit."""
     return all(
@@ -110,7 +210,7 @@ def equal(some: Sequence[NDArray[np.generic] | None], others: Sequence[NDArray[n
 def optimised(model: bytes, level: str, disabled: Collection[str]) -> bytes:
     """Return the model after the graph optimisations of `level`, without the passes `disabled`."""
     options = session_options(level)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         options.optimized_model_filepath = path = os.path.join(folder, "model.onnx")
         start(model, options, disabled)
         return Path(path).read_bytes()

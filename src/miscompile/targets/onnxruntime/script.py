@@ -4,16 +4,18 @@ from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
-_OWN = ("miscompile.targets.ort_values", "miscompile.targets.onnxruntime.runner")
+_OWN = ("miscompile.targets.guards", "miscompile.targets.ort_values", "miscompile.targets.onnxruntime.runner")
 """The modules of which every script contains functions."""
 
 _RUN = (
     PLACEMENT
     + PRESENTED
     + '''\
+{% set guards = presented == "guarded" and not placed %}
+{% set given_types = "types" if types else "{}" %}
 {% set used = presented if presented in ("bound", "concurrent") and not exotic else "" %}
 {% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
-{% set nothing = "None" if (presented or used) and not alike else nothing %}
+{% set nothing = "None" if (presented or used or guards) and not alike else nothing %}
 {% set without = "off or ()" if nothing == "None" else "off" %}
 {% set begin = "start_on(device, " if placed else "start(" %}
 def run(level, off={{ nothing }}):
@@ -25,6 +27,41 @@ def run(level, off={{ nothing }}):
 {% if used == "bound" %}
     options.enable_cpu_mem_arena = options.enable_mem_pattern = {{ sees }}
 {% endif %}
+{% if guards %}
+    names = [output.name for output in model.graph.output]
+{% set before = dict(reference.transform.options) if reference is not none and reference.transform else {} %}
+{% set always = before or alike or reference is none %}
+{% if before and not alike %}
+    fill = {{ given.fill | default(63) }} if {{ sees }} else {{ before.fill | default(63) }}  # of fresh memory
+{% endif %}
+{% set fill = "fill" if before and not alike else given.fill | default(63) %}
+{% set ways = '"%s", %s' % (given.place | default("end"), fill) %}
+{% if not always %}
+    if not {{ sees }}:
+        session = start(payload, options, {{ without }})
+{% if exotic %}
+        results = [run_words(session, names, feed, {{ given_types }}) for feed in feeds]
+        return [[None if value is None else seen(*value) for value in result] for result in results]
+{% else %}
+        return [run_arrays(session, names, feed) for feed in feeds]
+{% endif %}
+{% endif %}
+{% if given.taps | default("no") == "yes" %}
+    payload = tapped(payload)
+{% endif %}
+    session, held = start_guarded(payload, options, level, {{ without }}, {{ ways }})
+{% if exotic %}
+    results = [run_filled(session, names, feed, {{ given_types }}, held, {{ fill }}) for feed in feeds]
+    return [[None if value is None else seen(*value) for value in result] for result in results]
+
+
+def seen(kind, words):
+    """Return an output as numbers; 16-bit brain floats are widened, other foreign types stay bits."""
+    return (words.astype(np.uint32) << 16).view(np.float32) if kind == TensorProto.BFLOAT16 else words
+{%- else %}
+    return [run_guarded(session, names, feed, held, {{ ways }}) for feed in feeds]
+{%- endif %}
+{%- else %}
 {% if presented %}
     if {{ sees }}:
         with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +101,7 @@ def seen(kind, words):
 {%- else %}
     return [run_arrays(session, names, feed) for feed in feeds]
 {%- endif %}
+{%- endif %}
 '''
 )
 
@@ -71,7 +109,7 @@ _PLAIN = (
     PLACEMENT
     + PRESENTED
     + '''\
-{% set own = presented in ("external", "reload", "bound", "concurrent") %}
+{% set own = presented in ("external", "reload", "bound", "concurrent", "guarded") %}
 {% if not exotic and not placed and not own and faulty.threads == 1 %}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""

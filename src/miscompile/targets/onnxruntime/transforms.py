@@ -1,9 +1,10 @@
-"""Transforms that ONNX Runtime's adapter applies: saving and loading, and external data."""
+"""Transforms that ONNX Runtime's adapter applies: other ways to store a model, and to use a session."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.base.specs import Spec
+from miscompile.targets.guards import GUARDED, Guarded
 from miscompile.targets.presentations import own_transform
 
 
@@ -51,7 +52,9 @@ class OrtBound:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": OrtReload, "external": OrtExternal, "concurrent": OrtConcurrent, "bound": OrtBound}
+TRANSFORMS = {
+    "reload": OrtReload, "external": OrtExternal, "concurrent": OrtConcurrent, "bound": OrtBound, GUARDED: Guarded,
+}  # fmt: skip
 """The transforms by name."""
 
 

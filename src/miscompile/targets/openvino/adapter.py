@@ -9,9 +9,10 @@ import openvino as ov
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.targets.devices import Gate
 from miscompile.targets.external import store
+from miscompile.targets.guards import Guarded
 from miscompile.targets.openvino import runner
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
 from miscompile.targets.openvino.observer import Observer
@@ -71,7 +72,8 @@ class OpenVino:
         reloads = isinstance(transform, OpenVinoReload) and transform.stage == "compiled"
         compiling = runner.compile_reloaded if reloads else runner.compile_read
         compiled = compiling(self._core, read, build.level, build.device, build.threads)
-        return OpenVinoSession(compiled, places(program, read), len(program.outputs))
+        guards = transform if isinstance(transform, Guarded) and build.device == "cpu" and _all_plain(program) else None
+        return OpenVinoSession(compiled, places(program, read), len(program.outputs), guards)
 
     def _read(self, model: bytes, transform: object) -> Any:  # noqa: ANN401 - an extension type
         """Return `model` read by the compiler, through files if `transform` requires them."""
@@ -116,11 +118,17 @@ class OpenVinoSession:
     """A compiled model and its infer request.
 
     `places` are the compiler's numbers of the program's inputs, None for an unused input, which it has dropped. Outputs
-    keep their order.
+    keep their order. With `guards`, inputs and outputs are in memory between guard pages.
     """
 
-    def __init__(self, compiled: Any, places: Sequence[int | None], outputs: int) -> None:  # noqa: ANN401 - an extension type
-        self._request = compiled.create_infer_request()
+    def __init__(
+        self,
+        compiled: Any,  # noqa: ANN401 - an extension type
+        places: Sequence[int | None],
+        outputs: int,
+        guards: Guarded | None = None,
+    ) -> None:
+        self._request, self._guards = compiled.create_infer_request(), guards
         self._places = tuple(places)
         self._outputs = range(outputs)
 
@@ -129,12 +137,25 @@ class OpenVinoSession:
         for value in feed:
             if value.dtype not in _DTYPES:
                 raise NotImplementedError(f"OpenVINO has no element type for {value.dtype}")
+        if self._guards is not None:
+            return self._run_guarded(feed, self._guards)
         kinds = [DTYPES[value.dtype].code for value in feed]
         runner.infer(self._request, self._places, [value.array for value in feed], kinds)
         return tuple(_from_tensor(self._request.get_output_tensor(index)) for index in self._outputs)
 
+    def _run_guarded(self, feed: Feed, guards: Guarded) -> tuple[Tensor | None, ...]:
+        arrays, count = [value.array for value in feed], len(self._outputs)
+        found = runner.infer_guarded(self._request, self._places, arrays, count, guards.place, guards.fill)
+        return tuple(Tensor(numpy_name(array.dtype), array) for array in found)
+
 
 _DTYPES = frozenset(TYPES.values())
+_PLAIN = frozenset(TYPES.values()) - {name for name, info in DTYPES.items() if info.code in runner.FOREIGN} - {"string"}
+
+
+def _all_plain(program: Program) -> bool:
+    """Tell whether all inputs and outputs have element types of numpy, and none is of strings."""
+    return _PLAIN.issuperset(port.dtype for port in (*program.inputs, *program.outputs))
 
 
 def _from_tensor(value: Any) -> Tensor:  # noqa: ANN401 - an extension type

@@ -8,6 +8,8 @@ import onnx
 import openvino as ov
 from numpy.typing import NDArray
 
+from miscompile.targets.guards import guarded, require_intact, target_of, watched
+
 PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
 """The compiler's names for devices; the second is Intel's graphics."""
 
@@ -122,6 +124,34 @@ def infer(
         if number is not None:
             request.set_input_tensor(number, value)
     request.infer()
+
+
+def infer_guarded(
+    request: ov.InferRequest,
+    numbers: Sequence[int | None],
+    arrays: Sequence[NDArray[np.generic]],
+    count: int,
+    place: str,
+    fill: int,
+) -> list[NDArray[np.generic]]:
+    """Run on `arrays` with inputs and `count` outputs between guard pages; return copies of the outputs.
+
+    All have element types of numpy, and no strings. Raises OverrunError when the run has changed memory around an
+    output.
+    """
+    infer(request, numbers, arrays, [0] * len(arrays))  # for the sizes of the outputs
+    shown = [np.array(request.get_output_tensor(index).data) for index in range(count)]
+    taken = [(number, array) for number, array in zip(numbers, arrays, strict=True) if number is not None]
+    inputs = [guarded(str(number), "input", array, place) for number, array in taken]
+    targets = [target_of(str(index), array, place, fill) for index, array in enumerate(shown)]
+    for guard in inputs:
+        request.set_input_tensor(int(guard.name), ov.Tensor(guard.array, shared_memory=True))
+    for guard in targets:
+        request.set_output_tensor(int(guard.name), ov.Tensor(guard.array, shared_memory=True))
+    with watched([*inputs, *targets], fill):
+        request.infer()
+    require_intact(targets)
+    return [np.array(request.get_output_tensor(index).data) for index in range(count)]
 
 
 def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[ov.Tensor, NDArray[np.generic]]:

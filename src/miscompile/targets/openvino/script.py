@@ -14,8 +14,9 @@ from miscompile.targets.presentations import PLACEMENT, PRESENTED
 _NAMES = "\n".join(f"    {line}" for line in textwrap.wrap(" ".join((*PASSES, *FRAMES)), 112))
 
 _SWITCHED = """\
+{% set guards = presented == "guarded" and not exotic and not placed %}
 {% set presented = presented if presented in ("reload", "external") else "" %}
-{% set nothing = "None" if presented and not alike else nothing %}
+{% set nothing = "None" if (presented or guards) and not alike else nothing %}
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
 {% set switched = everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
 """
@@ -104,10 +105,26 @@ def run(level, off={{ nothing }}):
 {% endif %}
     request, results = compiled.create_infer_request(), []
     numbers = places(list(feeds[0]), read, payload)
+{% if guards %}
+    count = len(model.graph.output)
+{% set before = dict(reference.transform.options) if reference is not none and reference.transform else {} %}
+{% if before %}
+    fill = {{ given.fill | default(63) }} if {{ sees }} else {{ before.fill | default(63) }}  # of fresh memory
+{% endif %}
+{% set fill = "fill" if before else given.fill | default(63) %}
+{% set ways = 'count, "%s", %s' % (given.place | default("end"), fill) %}
+{% set indent = "" if before or alike or reference is none else "    " %}
+{% if indent %}
+    if {{ sees }}:
+{% endif %}
+    {{ indent }}return [infer_guarded(request, numbers, list(feed.values()), {{ ways }}) for feed in feeds]
+{% endif %}
+{% if not guards or not (alike or before or reference is none) %}
     for feed in feeds:
         infer(request, numbers, list(feed.values()), {{ kinds }})
         results.append([seen(request.get_output_tensor(place)) for place in range(len(model.graph.output))])
     return results
+{% endif %}
 
 
 def seen(output):
@@ -124,6 +141,7 @@ def seen(output):
 SCRIPT = ScriptLines(
     sources=(
         "miscompile.targets.external",
+        "miscompile.targets.guards",
         "miscompile.targets.openvino.switch",
         "miscompile.targets.openvino.runner",
     ),
@@ -150,6 +168,7 @@ def widened(name, array):
 _TORCH_SOURCES = (
     "miscompile.targets.torch.runner",
     "miscompile.targets.openvino.torch_runner",
+    "miscompile.targets.guards",
     "miscompile.targets.openvino.runner",
 )
 _VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
@@ -197,6 +216,7 @@ def widened(name, array):
 _KERAS_SOURCES = (
     "miscompile.targets.keras.runner",
     "miscompile.targets.openvino.keras_runner",
+    "miscompile.targets.guards",
     "miscompile.targets.openvino.runner",
 )
 

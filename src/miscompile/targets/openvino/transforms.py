@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.base.specs import Spec
+from miscompile.targets.guards import GUARDED, Guarded
 from miscompile.targets.presentations import own_transform
 
 
@@ -26,7 +27,7 @@ class OpenVinoExternal:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": OpenVinoReload, "external": OpenVinoExternal}
+TRANSFORMS = {"reload": OpenVinoReload, "external": OpenVinoExternal, GUARDED: Guarded}
 """The transforms by name."""
 
 

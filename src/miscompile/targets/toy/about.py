@@ -1,6 +1,7 @@
 """The description of the toy compiler."""
 
 from miscompile.targets.about import About
+from miscompile.targets.toy.transforms import TRANSFORMS
 
 _PASSES = (
     "ConstantFolding",
@@ -108,6 +109,8 @@ ABOUT = About(
     dynamic=True,
     passes=_PASSES,
     option_passes={"optimiser": _REFERENCE},
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.toy.transforms:settled",
     twins=(("ReshapeMerging", "ShapeCleanup"),),
     options={
         "bugs": "planted bugs to switch on: none, all, survivable, or names joined by + (default none)",

@@ -319,7 +319,7 @@ def _named_parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield part.name, part
         elif isinstance(part, ast.Assign | ast.AnnAssign):
             target = part.targets[0] if isinstance(part, ast.Assign) else part.target
-            if isinstance(target, ast.Name) and not target.id.endswith(("Sweep", "Rule")):
+            if isinstance(target, ast.Name) and not target.id.endswith(("Sweep", "Rule", "_FAULTY")):
                 yield target.id, part
 
 

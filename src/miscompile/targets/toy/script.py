@@ -6,6 +6,11 @@ Unlike the scripts of other targets, they import this package, because it contai
 from miscompile.targets.about import ScriptLines
 
 _RUN = '''\
+{% set transform = faulty.transform %}
+{% set other = reference.transform if reference is not none else none %}
+{% set guards = transform and transform.name == "guarded" %}
+{% set alike = not guards or transform == other or reference is none %}
+{% set usual = 'parse_spec("%s")' % other if other else "None" %}
 BUGS = {{ options.get("bugs", "none") | literal }}
 {%- if "optimiser" in options %}
 OPTIMISER = {{ options["optimiser"] | literal }}
@@ -13,10 +18,15 @@ OPTIMISER = {{ options["optimiser"] | literal }}
 {%- set chosen = ", optimiser=OPTIMISER" if "optimiser" in options else "" %}
 
 
-def run(level, off=()):
+def run(level, off={{ "()" if alike else "None" }}):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
     program = Program("onnx", model.SerializeToString(), (), ())
+{% if guards %}
+    way = parse_spec("{{ transform }}"){{ "" if alike else " if off is not None else %s" % usual }}
+    session = ToyAdapter(bugs=BUGS{{ chosen }}).build(program, Build(level, frozenset(off or ()), transform=way))
+{% else %}
     session = ToyAdapter(bugs=BUGS{{ chosen }}).build(program, Build(level, frozenset(off)))
+{% endif %}
     names = [value.name for value in model.graph.input]
     results = [session.run(tuple(tensor(np.asarray(feed[name])) for name in names if name in feed)) for feed in feeds]
     return [[None if output is None else output.array for output in result] for result in results]
@@ -24,6 +34,7 @@ def run(level, off=()):
 
 SCRIPT = ScriptLines(
     imports=(
+        "from miscompile.base.specs import parse_spec",
         "from miscompile.core.case import Program",
         "from miscompile.core.run import Build",
         "from miscompile.core.tensor import tensor",

@@ -116,10 +116,10 @@ def _trial(rule: Rule, dtype: str, rng: random.Random, numbers: np.random.Genera
         environment = extended
         expected, found = type_of(rule.left, environment), type_of(rule.right, environment)
     except BROKEN as error:
-        return f"{type(error).__name__} ({error}) in an expression{_where(environment)}"
+        return f"{type(error).__name__} ({error}) in an expression{described(environment)}"
     if expected is None or found != expected:
-        what = "is ill-formed" if found is None else f"has type {_type(found)}"
-        return f"the right side {what}, the left side has type {_type(expected)}{_where(environment)}"
+        what = "is ill-formed" if found is None else f"has type {type_text(found)}"
+        return f"the right side {what}, the left side has type {type_text(expected)}{described(environment)}"
     tally.built += 1
     tally.dtypes.add(expected.dtype)
     tally.dtypes.update(environment[name].dtype for name in variables(rule.left))
@@ -139,7 +139,7 @@ def _values(rule: Rule, environment: Bindings, numbers: np.random.Generator, tal
             continue
         reason = _disagreement(rule, regime.name, left, right, tally)
         if reason:
-            return f"on {regime.name} numbers {reason}{_where(environment)}{_given(arrays, left[-1], right[-1])}"
+            return f"on {regime.name} numbers {reason}{described(environment)}{_given(arrays, left[-1], right[-1])}"
     return ""
 
 
@@ -212,18 +212,19 @@ def _magnitude(array: Array) -> float:
     return float(np.max(np.abs(array.astype(np.float64)), initial=0.0)) if _is_float(array) else 0.0
 
 
-def _type(kind: TermType | None) -> str:
+def type_text(kind: TermType | None) -> str:
+    """Return a type in words, such as `float32[2, 3]`."""
     return "none" if kind is None else f"{kind.dtype}[{', '.join(map(str, kind.shape))}]"
 
 
-def _where(environment: Bindings | None) -> str:
+def described(environment: Bindings | None) -> str:
     """Return the variables of an example in words."""
     return "" if not environment else "; where " + ", ".join(_bound(environment))
 
 
 def _bound(environment: Bindings) -> Iterator[str]:
     for name, value in environment.items():
-        yield f"{name}: {_type(value)}" if isinstance(value, TermType) else f"{name} = {value!r}"
+        yield f"{name}: {type_text(value)}" if isinstance(value, TermType) else f"{name} = {value!r}"
 
 
 def _given(arrays: Mapping[str, Array], left: Array, right: Array) -> str:

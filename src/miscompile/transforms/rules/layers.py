@@ -84,14 +84,15 @@ def window_sizes(
     return tuple((size - span) // stride + 1 for size, span, stride in zip(padded, spans, strides, strict=True))
 
 
-def _padded(data: Array, pads: tuple[int, ...], fill: float) -> Array:
+def pad_spatially(data: Array, pads: tuple[int, ...], fill: float) -> Array:
+    """Return `data` with its spatial axes padded by `fill`."""
     rank = data.ndim - 2
     if not any(pads):
         return data
     return np.pad(data, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)], constant_values=fill)
 
 
-def _windows(data: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
+def window_view(data: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
     """Return all windows of padded `data`: [N, C, *places, *taps]."""
     rank = len(kernel)
     spans = tuple((tap - 1) * dilation + 1 for tap, dilation in zip(kernel, dilations, strict=True))
@@ -121,7 +122,7 @@ def _convolved(types: TermTypes, parameters: Parameters, output: int) -> TermTyp
 def _conv_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
     group, kernel, pads, strides, dilations = parameters
     x, w = widened(arrays[0]), widened(arrays[1])
-    windows = _windows(_padded(x, pads, 0), kernel, strides, dilations)
+    windows = window_view(pad_spatially(x, pads, 0), kernel, strides, dilations)
     rank = w.ndim - 2
     windows = windows.reshape(x.shape[0], group, x.shape[1] // group, *windows.shape[2:])
     weights = w.reshape(group, w.shape[0] // group, *w.shape[1:])
@@ -171,7 +172,7 @@ def _max_pool_value(arrays: tuple[Array, ...], parameters: Parameters, output: i
     kernel, pads, strides, dilations = parameters
     data = widened(arrays[0])
     lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
-    windows = _windows(_padded(data, pads, lowest), kernel, strides, dilations)
+    windows = window_view(pad_spatially(data, pads, lowest), kernel, strides, dilations)
     return np.asarray(windows.max(tuple(range(-len(kernel), 0)))).astype(arrays[0].dtype)
 
 
@@ -179,10 +180,10 @@ def _average_pool_value(arrays: tuple[Array, ...], parameters: Parameters, outpu
     kernel, pads, strides, dilations, counted = parameters
     data = widened(arrays[0])
     taps = tuple(range(-len(kernel), 0))
-    sums = _windows(_padded(data, pads, 0), kernel, strides, dilations).sum(taps, dtype=data.dtype)
+    sums = window_view(pad_spatially(data, pads, 0), kernel, strides, dilations).sum(taps, dtype=data.dtype)
     ones = np.ones_like(data)
-    whole = np.ones_like(_padded(ones, pads, 0)) if counted else _padded(ones, pads, 0)
-    counts = _windows(whole, kernel, strides, dilations).sum(taps, dtype=data.dtype)
+    whole = np.ones_like(pad_spatially(ones, pads, 0)) if counted else pad_spatially(ones, pads, 0)
+    counts = window_view(whole, kernel, strides, dilations).sum(taps, dtype=data.dtype)
     return np.asarray(sums / counts).astype(arrays[0].dtype)
 
 

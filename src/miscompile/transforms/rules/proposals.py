@@ -122,7 +122,7 @@ def _slice(types: tuple[TermType, ...], given: Given, environment: Bindings, rng
     style = rng.random()
     padded = [value for value in environment.values() if isinstance(value, tuple) and len(value) == 2 * len(shape)]
     if padded and not isinstance(padded[0], TermType) and rng.random() < 0.5:
-        return _unpadded(shape, padded[0])
+        return unpadded(shape, padded[0])
     cuts = [_cut(rng, shape[axis], style) for axis in axes]
     found = {"axes": axes}
     for place, name in enumerate(("begins", "ends", "steps")):
@@ -130,8 +130,8 @@ def _slice(types: tuple[TermType, ...], given: Given, environment: Bindings, rng
     return found
 
 
-def _unpadded(shape: tuple[int, ...], pads: tuple[int, ...]) -> Given:
-    """The parameters of the Slice that removes the padding of a Pad."""
+def unpadded(shape: tuple[int, ...], pads: tuple[int, ...]) -> Given:
+    """Return the parameters of the Slice that removes the padding of a Pad."""
     rank = len(shape)
     ends = tuple(size - high for size, high in zip(shape, pads[rank:], strict=True))
     return {"axes": tuple(range(rank)), "begins": pads[:rank], "ends": ends, "steps": (1,) * rank}

@@ -28,7 +28,7 @@ def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Bindings
 
     None when none fits in `tries` attempts. Exceptions of `BROKEN` that a condition raises propagate.
     """
-    truth = _truth_values(rule.left)
+    truth = truth_values(rule.left)
     casts = any(isinstance(part, Apply) and part.op == "Cast" for part in parts(rule.left))
     square = any(isinstance(part, Apply) and part.op in ("MatMul", "Gemm") for part in parts(rule.left))
     for _ in range(tries):
@@ -69,7 +69,7 @@ def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
 
 def dtypes_of(rule: Rule) -> tuple[str, ...]:
     """Return the element types, in order, that the rule and the operators above its variables support."""
-    taken = _taken(rule.left, rule.dtypes, _truth_values(rule.left))
+    taken = _taken(rule.left, rule.dtypes, truth_values(rule.left))
     return tuple(sorted(rule.dtypes.intersection(*taken)))
 
 
@@ -85,7 +85,7 @@ def _taken(pattern: TermPattern, above: frozenset[str], truth: frozenset[str]) -
         yield from _taken(argument, below, truth)
 
 
-def _truth_values(pattern: TermPattern) -> frozenset[str]:
+def truth_values(pattern: TermPattern) -> frozenset[str]:
     """Return the variables that must be boolean: conditions of Where."""
     found: set[str] = set()
     for part in parts(pattern):

@@ -10,9 +10,9 @@ from miscompile.base.errors import SpecError
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.targets.toy.about import ABOUT
-from miscompile.targets.toy.bugs import BUGS, FATAL, parse_bugs
+from miscompile.targets.toy.bugs import BUGS, COSTLY, FATAL, parse_bugs
 
-SURVIVABLE = sorted(set(BUGS) - FATAL - {"garbage_arg_max"})
+SURVIVABLE = sorted(set(BUGS) - FATAL - COSTLY - {"garbage_arg_max"})
 OFF, FULL = Build(level="off"), Build(level="full")
 
 
@@ -107,7 +107,7 @@ def test_the_ten_root_causes_of_optbench_are_there() -> None:
 def test_option_bugs() -> None:
     assert parse_bugs("none") == frozenset()
     assert parse_bugs("all") == set(BUGS)
-    assert parse_bugs("survivable") == set(BUGS) - FATAL
+    assert parse_bugs("survivable") == set(BUGS) - FATAL - COSTLY
     assert parse_bugs("sub_commutes+segfault_tile") == {"sub_commutes", "segfault_tile"}
     with pytest.raises(SpecError, match="no bug 'nonsense'"):
         parse_bugs("nonsense")

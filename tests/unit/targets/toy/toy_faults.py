@@ -140,5 +140,6 @@ CASES: dict[str, Case] = {
     ),
     "hang_concat_same": case([node("Concat", "x x", "a", axis=0)], {"x": _f(2)}, "a"),
     "memory_expand": case([node("Expand", "x s", "a")], {"x": _f(3)}, "a", {"s": np.array([2, 3], np.int64)}),
+    "cubic_cse": case([node("Add", "x x", "a")], {"x": _f(3)}, "a"),
     "garbage_arg_max": case([node("ArgMax", "x", "a", axis=0)], {"x": _f(3)}, "a"),
 }  # fmt: skip

@@ -1,10 +1,11 @@
 """Kernels that are wrong on purpose. A program calls one only if its fault is switched on."""
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import ToyCall
-from miscompile.targets.toy.kernels.elementwise import Args, Kernel
+from miscompile.targets.toy.kernels.elementwise import Args, Kernel, unary
 from miscompile.targets.toy.kernels.reduction import reduction
 
 
@@ -25,8 +26,19 @@ def _reciprocal_mean(x: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray((total * (65536 // max(count, 1))) >> 16)
 
 
+def _reading_neg(_: ToyCall, args: Args) -> Array:
+    """Fault neg_reads_behind: the read of one element too many has no effect on the result."""
+    (x,) = args
+    assert x is not None
+    longer = as_strided(np.ascontiguousarray(x).reshape(-1), (x.size + 1,))
+    return np.asarray(np.negative(longer)[: x.size].reshape(x.shape))
+
+
 KERNELS: dict[str, Kernel] = {
     "ClampedSub": _clamped_sub,
     "OneBitAdd": _one_bit_add,
     "ReciprocalMean": reduction(_reciprocal_mean),
+    "ReadingNeg": _reading_neg,
+    "WritingAbs": unary(np.abs),  # the adapter writes the outputs of these two to their memory
+    "LeavingSqrt": unary(np.sqrt),
 }

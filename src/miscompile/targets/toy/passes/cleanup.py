@@ -8,6 +8,7 @@ import numpy as np
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Bugs, Code, ToyCall, Type
 from miscompile.targets.toy.kernels.table import evaluate
+from miscompile.targets.toy.passes.costly import compare_triples
 from miscompile.targets.toy.passes.rewriting import all_equal, same_shape
 
 _LARGE = 1 << 16
@@ -60,6 +61,7 @@ def _narrowed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def merge_common(code: Code, bugs: Bugs) -> bool:
     """Let equal constants, and equal calls on equal operands, share one value."""
+    compare_triples(code, bugs)
     changed = _merge_constants(code)
     seen: dict[Hashable, ToyCall] = {}
     index = 0

@@ -22,9 +22,29 @@ def _become(code: Code, call: ToyCall, op: str) -> bool:
     return True
 
 
+_FAULTY = {
+    "neg_reads_behind": ("Neg", "ReadingNeg"),
+    "abs_writes_behind": ("Abs", "WritingAbs"),
+    "sqrt_leaves_last": ("Sqrt", "LeavingSqrt"),
+}
+"""Calls that become calls of kernels with a fault of their memory, by the name of the fault."""
+
+
 def lower(code: Code, bugs: Bugs) -> None:
-    """Last step of every optimised build; it is not a pass, so no option switches it off. Has mean_by_reciprocal."""
+    """Last step of every optimised build; it is not a pass, so no option switches it off.
+
+    Has mean_by_reciprocal and the faults of memory.
+    """
+    _damage(code, bugs)
     if "mean_by_reciprocal" in bugs:
         for call in list(code.calls):
             if call.op == "ReduceMean" and kind_of(code, call.inputs[0]) in ("i", "u"):
                 _become(code, call, "ReciprocalMean")
+
+
+def _damage(code: Code, bugs: Bugs) -> None:
+    """Faults of memory that are switched on."""
+    chosen = dict(kernels for name, kernels in _FAULTY.items() if name in bugs)
+    for call in list(code.calls):
+        if call.op in chosen:
+            _become(code, call, chosen[call.op])
