@@ -167,7 +167,7 @@ class MutantCampaign:
         runner = SharedRunner(shared, self._loaded[name], name=name, kernels=kernels)
         presenting = TransformingRunner(cast(Pool, runner))
         outcomes = presenting.run(runs)
-        if all(one is other for one, other in zip(outcomes, sound.outcomes, strict=False)):
+        if not runner.differed:
             return
         score.changed[name] = changed + 1
         if shared.did_more(name):

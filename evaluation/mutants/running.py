@@ -88,7 +88,8 @@ def _key(run: Run) -> tuple[object, ...]:
 
 class SharedRunner:
     """Runs one optimiser. Where a mutant optimises a program to the calls that the sound toy makes of it, the outcome
-    is the sound one's, which is the same object; a mutant of a kernel (`kernels`) is always run."""
+    is the sound one's, which is the same object; a mutant of a kernel (`kernels`) is always run. `differed` tells
+    whether some run has had an outcome of its own."""
 
     def __init__(
         self, shared: SharedRuns, optimiser: Optimiser = REFERENCE, *, name: str = "", kernels: bool = False
@@ -97,6 +98,7 @@ class SharedRunner:
         self._optimiser = optimiser
         self._name = name
         self._kernels = kernels
+        self.differed = False
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Return one outcome for each run."""
@@ -109,6 +111,11 @@ class SharedRunner:
         outcome, code = self._shared.outcomes[key]
         if sound or run.build.level == "off":
             return outcome
+        found = self._mutated(run, key, outcome, code)
+        self.differed = self.differed or found is not outcome
+        return found
+
+    def _mutated(self, run: Run, key: tuple[object, ...], outcome: Outcome, code: Code | None) -> Outcome:
         trace = self._shared.traces.get(key)
         if trace is not None and code is not None and ELSEWHERE not in trace.infected.get(self._name, ()):
             return self._stepwise(run, trace, outcome, code)
