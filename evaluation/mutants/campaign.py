@@ -51,8 +51,8 @@ class Score:
 
     `fixed` are the kills of the on/off comparison with a fixed threshold on the same programs, `misled` its false
     alarms. `infected` counts the tests that concerned each mutant, `changed` those after which its optimised program
-    was another one, and `more` those of them in which it did not only leave out what the sound pass does. `broken` are
-    the mutants that cannot even be loaded; `done` tells whether the campaign reached its end.
+    was another one, and `visible` those of them in which an outcome had other bits. `broken` are the mutants that
+    cannot even be loaded; `done` tells whether the campaign reached its end.
     """
 
     arm: str
@@ -65,7 +65,7 @@ class Score:
     fixed: dict[str, Kill] = field(default_factory=dict)
     infected: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
-    more: dict[str, int] = field(default_factory=dict)
+    visible: dict[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     done: bool = False
 
@@ -170,11 +170,12 @@ class MutantCampaign:
         if not runner.differed:
             return
         score.changed[name] = changed + 1
-        if shared.did_more(name):
-            score.more[name] = score.more.get(name, 0) + 1
         if changed >= ENOUGH:
             self._forget(name)
             return
+        if not runner.visible:
+            return
+        score.visible[name] = score.visible.get(name, 0) + 1
         if name in self._living:
             found = conclude(runs, outcomes, oracle, presenting)
             self._note(name, number, found.verdict, self._living, score.kills)

@@ -70,10 +70,6 @@ class SharedRuns:
             raise found
         return found
 
-    def did_more(self, name: str) -> bool:
-        """Tell whether a mutant wrote something that the sound passes do not write, or may have done so."""
-        return any(name in trace.more or ELSEWHERE in trace.infected.get(name, ()) for trace in self.traces.values())
-
     @property
     def infected(self) -> set[str]:
         """The mutants that some program infects."""
@@ -89,7 +85,7 @@ def _key(run: Run) -> tuple[object, ...]:
 class SharedRunner:
     """Runs one optimiser. Where a mutant optimises a program to the calls that the sound toy makes of it, the outcome
     is the sound one's, which is the same object; a mutant of a kernel (`kernels`) is always run. `differed` tells
-    whether some run has had an outcome of its own."""
+    whether some run was of another program, and `visible` whether an outcome was another one to the last bit."""
 
     def __init__(
         self, shared: SharedRuns, optimiser: Optimiser = REFERENCE, *, name: str = "", kernels: bool = False
@@ -99,6 +95,7 @@ class SharedRunner:
         self._name = name
         self._kernels = kernels
         self.differed = False
+        self.visible = False
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Return one outcome for each run."""
@@ -112,7 +109,9 @@ class SharedRunner:
         if sound or run.build.level == "off":
             return outcome
         found = self._mutated(run, key, outcome, code)
-        self.differed = self.differed or found is not outcome
+        same = found is outcome or _same(found, outcome)
+        self.visible = self.visible or not same
+        self.differed = self.differed or (found is not outcome and not (same and self._kernels))
         return found
 
     def _mutated(self, run: Run, key: tuple[object, ...], outcome: Outcome, code: Code | None) -> Outcome:
@@ -183,6 +182,17 @@ class TracingRunner:
                 trace.note(self._infection, ELSEWHERE)
                 self._shared.traces[key] = trace
         return [self._shared.outcomes[_key(run)][0] for run in runs]
+
+
+def _same(one: Outcome, other: Outcome) -> bool:
+    """Tell whether two outcomes are values with the same bits, or the same failure."""
+    if not isinstance(one, Values) or not isinstance(other, Values):
+        return one == other
+    return all(
+        a is b or (a is not None and b is not None and a.same(b))
+        for first, second in zip(one.results, other.results, strict=True)
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 def _failure(stage: Stage, error: Exception) -> Outcome:

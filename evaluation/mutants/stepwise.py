@@ -13,7 +13,6 @@ from miscompile.targets.toy.ir import Code, ToyCall
 from miscompile.targets.toy.mutants import Optimiser
 from miscompile.targets.toy.passes import cleanup
 from miscompile.targets.toy.passes.pipeline import ROUNDS
-from miscompile.targets.toy.passes.reference import REFERENCE_PASSES
 from miscompile.targets.toy.passes.rewriting import Pass
 
 ELSEWHERE = -1
@@ -33,15 +32,10 @@ class Step:
 
 @dataclass(slots=True)
 class Trace:
-    """The steps of a program, and the steps in which each mutant is infected.
-
-    `more` are the mutants that did not only leave out what the sound pass does: after the step, the sound pass does not
-    make of their program what it makes of the sound one. Those infected elsewhere are among them.
-    """
+    """The steps of a program, and the steps in which each mutant is infected."""
 
     steps: list[Step] = field(default_factory=list)
     infected: dict[str, set[int]] = field(default_factory=dict)
-    more: set[str] = field(default_factory=set)
 
     def note(self, infection: Infection, step: int) -> None:
         """Record what the probes have seen since the last step."""
@@ -96,25 +90,9 @@ def mutated(trace: Trace, name: str, optimiser: Optimiser, level: str, disabled:
         code = step.before.copy()
         changed = optimiser.passes[step.entry].sweep(code, frozenset())
         if changed != step.changed or not _identical(code, step.after):
-            if not _did_less(code, step):
-                trace.more.add(name)
             _finish(code, trace, number, optimiser, (level, disabled), changed=changed)
             return code
     return None
-
-
-def _did_less(code: Code, step: Step) -> bool:
-    """Tell whether the sound pass makes of a mutant's program what it makes of the program before the step."""
-    again, sound = code.copy(), step.after.copy()
-    entry = REFERENCE_PASSES[step.entry]
-    try:
-        entry.sweep(again, frozenset())
-        entry.sweep(sound, frozenset())
-        return cleanup.same_code(again, sound) and {again.types.get(one) for one in again.outputs} == {
-            sound.types.get(one) for one in sound.outputs
-        }
-    except Exception:  # noqa: BLE001 - a broken program breaks the pass in many ways
-        return False
 
 
 def _finish(

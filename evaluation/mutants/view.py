@@ -24,7 +24,11 @@ def view(figures: MutationFigures) -> RenderableType:
     for score in figures.scores.values():
         table.add_row(*_row(score, killable))
     killed = {name for score in figures.scores.values() for name in score.kills}
-    return Group(table, _by_rule(figures, killable), *_survivors(figures, killable - killed))
+    wrong = sorted(killed.intersection(figures.equivalent))
+    notes = (
+        [Text(f"killed, although equivalent.toml names them: {', '.join(wrong)}", style="bold red")] if wrong else []
+    )
+    return Group(table, _by_rule(figures, killable), *_survivors(figures, killable - killed), *notes)
 
 
 def _by_rule(figures: MutationFigures, killable: set[str]) -> Table:
@@ -46,11 +50,11 @@ def _by_rule(figures: MutationFigures, killable: set[str]) -> Table:
 def _survivors(figures: MutationFigures, rest: set[str]) -> list[Text]:
     """List the mutants that no arm killed, by what was seen of them."""
     changed = {name for score in figures.scores.values() for name in score.changed}
-    more = {name for score in figures.scores.values() for name in score.more}
+    visible = {name for score in figures.scores.values() for name in score.visible}
     groups = {
         "never changed a program": rest - changed,
-        "only left out rewrites": (rest & changed) - more,
-        "wrote other programs, and no result differed": rest & more,
+        "changed programs, and no bit of a result": (rest & changed) - visible,
+        "changed results, and no rule of comparison minded": rest & visible,
     }
     return [
         Text(f"{len(names)} survivors {what}: {', '.join(sorted(names))}") for what, names in groups.items() if names

@@ -1,19 +1,23 @@
 """The self-mutation score: what is left out is left out rightly, and the counts are those of the verdicts."""
 
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 
 from toy_bench import InProcessRunner
 
 from evaluation.mutants.arms import draw_for, names
-from evaluation.mutants.campaign import MutantCampaign, score_from
+from evaluation.mutants.campaign import Kill, MutantCampaign, Score, score_from
 from evaluation.mutants.infection import Infection
+from evaluation.mutants.measure import MutationFigures
 from evaluation.mutants.running import SharedRunner, SharedRuns, TracingRunner
 from evaluation.mutants.selection import chosen, equivalent
+from evaluation.mutants.view import view
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.targets.toy.mutants import load, mutants
@@ -73,3 +77,16 @@ def test_a_mutant_that_cannot_be_loaded_is_none() -> None:
     broken = "storage.ALLOCATING.arithmetic.1"
     with pytest.raises(TypeError):
         load(broken)
+
+
+def test_the_table_tells_which_reasons_in_the_list_of_equivalent_mutants_are_wrong() -> None:
+    kill = Kill(0, 1.0, "wrong", "exact")
+    score = Score("mixture", 1, 1.0, kills={"a.b.swap.1": kill, "a.b.swap.2": kill})
+    figures = MutationFigures(dict.fromkeys(("a.b.swap.1", "a.b.swap.2", "a.b.swap.3"), ""), ("a.b.swap.2",))
+    figures.scores["mixture"] = score
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(view(figures))
+    text = console.export_text()
+    assert "2 killable mutants of 3" in text
+    assert "killed, although equivalent.toml names them: a.b.swap.2" in text
+    assert "1 survivors never changed a program: a.b.swap.3" in text
