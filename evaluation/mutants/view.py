@@ -25,9 +25,8 @@ def view(figures: MutationFigures) -> RenderableType:
         table.add_row(*_row(score, killable))
     killed = {name for score in figures.scores.values() for name in score.kills}
     wrong = sorted(killed.intersection(figures.equivalent))
-    notes = (
-        [Text(f"killed, although equivalent.toml names them: {', '.join(wrong)}", style="bold red")] if wrong else []
-    )
+    said = f"killed, although equivalent.toml names them: {', '.join(wrong)}"
+    notes = [Text(said, style="bold red")] if wrong else []
     return Group(table, _by_rule(figures, killable), *_survivors(figures, killable - killed), *notes)
 
 
