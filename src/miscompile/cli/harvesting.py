@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from miscompile.instances.archive import Archive
     from miscompile.instances.instance import Library
 
-KINDS = ("tests", "constraints", "relations")
-"""Origins of instances: tests, constraints from documentation and signatures, related operators."""
+KINDS = ("tests", "constraints", "neighbours", "relations")
+"""Origins of instances: tests, constraints from documentation, neighbours of tests, related operators."""
 _SHOWN = 12
+_COVERAGE = "coverage"
 
 
 def harvest_library(
@@ -30,22 +31,26 @@ def harvest_library(
     on_progress: ProgressListener,
     *,
     as_json: bool,
+    count: int | None = None,
+    seed: int = 0,
 ) -> int:
     """Harvest instances of a library: of the tests at `path`, or of those that come with the library itself.
 
     They go to `out`, or without one to where `miscompile migrate` looks for them: then a harvest that was interrupted
-    leaves what is there. Those that are generated instead (`kind`) always need `out`. Returns the exit code; raises
-    KeyboardInterrupt when nothing is kept.
+    leaves what is there. Those that are generated instead (`kind`) always need `out`; `count` is the most of an
+    operator (neighbours only). Returns the exit code; raises KeyboardInterrupt when nothing is kept.
     """
     from miscompile.harvest.libraries.sources import harvest_at, harvest_own, place_of
     from miscompile.instances.archive import write_archive
 
+    if kind != "neighbours" and count is not None:
+        raise UsageError(f"--each is for --kind neighbours, the most of an operator; --kind {kind} has no such limit")
     if kind != "tests":
         if path is not None:
             raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
         if out is None:
             raise UsageError(f"say with --out where the instances of kind {kind} are to go")
-        archive, place = _generated(library, kind, out, on_progress), out
+        archive, place = _generated(library, kind, out, on_progress, count, seed), out
     elif path is None:
         archive = harvest_own(library, on_progress, seconds)
         place = out or place_of(library)
@@ -67,18 +72,26 @@ def harvest_library(
     return 0
 
 
-def _generated(library: "Library", kind: str, out: Path, on_progress: ProgressListener) -> "Archive":
-    """Return instances that constraints or relations give; relations themselves are written beside `out`."""
+def _generated(
+    library: "Library", kind: str, out: Path, on_progress: ProgressListener, count: int | None, seed: int
+) -> "Archive":
+    """Return generated instances of a kind; relations, and the classes of neighbours, are written beside `out`."""
     from miscompile.harvest.constraints.run import harvest_constraints
     from miscompile.harvest.libraries.sources import harvested, own_instances, place_of
+    from miscompile.harvest.neighbours.run import COUNT, harvest_neighbours
     from miscompile.harvest.relations.refuted import keep_relations
     from miscompile.harvest.relations.run import harvest_relations
     from miscompile.instances.archive import check_place
+    from miscompile.instances.classes import write_classes
 
     check_place(out)  # the harvest takes long
     if kind == "constraints":
-        return harvest_constraints(library, on_progress, bases=harvested(library, on_progress))
+        return harvest_constraints(library, on_progress, seed, bases=harvested(library, on_progress))
     own_instances(library, on_progress)  # harvests them if need be
+    if kind == "neighbours":
+        archive, classes = harvest_neighbours(library, place_of(library), on_progress, seed, count or COUNT)
+        write_classes(classes, out)
+        return archive
     archive, relations = harvest_relations(library, place_of(library), on_progress)
     keep_relations(relations, archive, out, on_progress)
     return archive
@@ -110,7 +123,9 @@ def _print(report: dict[str, Any]) -> None:
     table.add_row("all", f"{report['instances']:,}", f"{report['operators']:,}")
     Console().print(table)
     for name, value in report["figures"].items():
-        if isinstance(value, dict):
+        if name == _COVERAGE:
+            _print_coverage(value)
+        elif isinstance(value, dict):
             click.echo(f"{name}:")
             for reason, count in list(value.items())[:_SHOWN]:
                 click.echo(f"  {count} {reason}")
@@ -119,3 +134,17 @@ def _print(report: dict[str, Any]) -> None:
         else:
             click.echo(f"{name}: {value}")
     click.echo(f"the instances are in {report['out']}")
+
+
+def _print_coverage(rows: list[dict[str, Any]]) -> None:
+    """Print the pairs of classes of each operator, and the classes that no instance has, by reason."""
+    columns = ("tests", "kept", "refused", "in tests", "new", "only refused", "not tried", "not generated")
+    table = plain_table("operator", numbers=columns)
+    for row in rows:
+        counts = (row["tests"], row["kept"], row["refused"], *row["pairs"].values())
+        table.add_row(row["operator"], *(f"{count:,}" for count in counts))
+    Console().print(table)
+    click.echo("the last five columns count pairs of classes of parameters; classes that no instance has:")
+    for why, count in Counter(item["why"] for row in rows for item in row["missing"]).most_common():
+        click.echo(f"  {count} {why}")
+    click.echo("  --json lists them for each operator")

@@ -19,7 +19,7 @@ from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
-from miscompile.instances.instance import CALL_STYLES, LIBRARIES, Instance
+from miscompile.instances.instance import CALL_STYLES, LIBRARIES, OPERAND_POLICIES, Instance
 from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, SliceValue, Slot, Value
 
 JsonValue = Any
@@ -71,6 +71,7 @@ def to_json(instance: Instance) -> dict[str, JsonValue]:
         "options": {name: value_json(value) for name, value in sorted(instance.options.items())},
         "version": instance.version,
         "results": list(instance.results),
+        "operands": instance.operands,
         "source": instance.source,
         "origin": instance.origin,
     }
@@ -81,6 +82,8 @@ def from_json(data: Mapping[str, JsonValue]) -> Instance:
     """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
     if data["library"] not in LIBRARIES or data["form"] not in CALL_STYLES:
         raise ValueError(f"library {data['library']}, form {data['form']}")
+    if data.get("operands", "") not in OPERAND_POLICIES:
+        raise ValueError(f"operands {data['operands']!r:.40}")
     return Instance(
         data["library"],
         str(data["api"]),
@@ -93,6 +96,7 @@ def from_json(data: Mapping[str, JsonValue]) -> Instance:
         tuple(bool(named) for named in data.get("results", ())),
         str(data.get("source", "")),
         str(data.get("origin", "")),
+        data.get("operands", ""),
     )
 
 

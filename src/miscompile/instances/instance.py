@@ -25,6 +25,11 @@ LIBRARIES: tuple[Library, ...] = get_args(Library)
 CallStyle = Literal["function", "method", "module", "node"]
 CALL_STYLES: tuple[CallStyle, ...] = get_args(CallStyle)
 
+OperandPolicy = Literal["", "fed", "first fed", "first constant", "shared"]
+"""Which operands are inputs of the program: as the migration decides; all; the first only, the others are constants;
+all but the first, which is a constant; or as the migration decides, and equal operands of a node are one value."""
+OPERAND_POLICIES: tuple[OperandPolicy, ...] = get_args(OperandPolicy)
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -33,7 +38,8 @@ class Instance:
     `api` is the import path of the operator (`torch.nn.Conv2d`, `keras.ops.add`), for ONNX its name, with its domain in
     front where that is not the default (`ai.onnx.ml.Scaler`). `version` is the operator set of a node, `results` marks
     the named outputs of a node. `source` names the kind of source (`tests`, `database`, `constraints`, `relations`,
-    ...), `origin` the very test. Neither is part of the content that identifies an instance.
+    ...), `origin` the very test. Neither is part of the content that identifies an instance. `operands` says which
+    tensors a program of the instance is fed with; torch and Keras instances know `fed` and `first fed` only.
     """
 
     library: Library
@@ -47,6 +53,7 @@ class Instance:
     results: tuple[bool, ...] = ()
     source: str = ""
     origin: str = ""
+    operands: OperandPolicy = ""
 
     @property
     def operator(self) -> str:

@@ -19,13 +19,14 @@ def to_case(instance: Instance, *, constants: bool = False) -> Case:
     """Return the single-operator program of a torch or Keras instance, with the tensors as its feed.
 
     The tensors that the operator is called with become inputs, in order; those that construct a module stay constant.
-    With `constants` only the first becomes an input, as in OPERA's templates, and the others are part of the program.
-    The results are not known before a run, so the program has no outputs yet. Raises UsageError for ONNX, whose
-    instances are models.
+    With `constants`, or if the instance itself says so, only the first becomes an input, as in OPERA's templates, and
+    the others are part of the program. The results are not known before a run, so the program has no outputs yet.
+    Raises UsageError for ONNX, whose instances are models.
     """
     if instance.library == "onnx":
         raise UsageError("an instance of ONNX is made into a model, not into a program of its own kind")
     given: list[Tensor] = []
+    constants = instance.operands == "first fed" or (constants and instance.operands != "fed")
 
     def slot(value: Value) -> Value:
         if not isinstance(value, Held | Drawn) or (constants and given):

@@ -27,7 +27,7 @@ from miscompile.oracles.cost_rules import (
     COMPILE_SECONDS,
     DOUBLINGS,
     REPEATS,
-    Cost,
+    BuildCost,
     CostClass,
     Row,
     power,
@@ -243,7 +243,7 @@ def _transform(run: Run) -> Spec:
     return run.build.transform
 
 
-def _cost(outcomes: Sequence[Outcome]) -> Cost | None:
+def _cost(outcomes: Sequence[Outcome]) -> BuildCost | None:
     """Return the measurements of one build, None where one of them has failed.
 
     A run that fails after the build counts for the build. A build that a time limit ended has taken at least what it
@@ -264,7 +264,7 @@ def _cost(outcomes: Sequence[Outcome]) -> Cost | None:
     if not seconds:
         return None
     ran = seen if all(one.repeats for one in seen) and len(seen) == len(seconds) else []
-    return Cost(
+    return BuildCost(
         tuple(seconds),
         tuple(one.run_cpu for one in ran),
         tuple(one.run_cpu * one.repeats for one in ran),
@@ -284,8 +284,10 @@ def rows_from(series: Sequence[Mapping[str, Any]]) -> list[Row]:
     return [Row(one["copies"], one["nodes"], _cost_from(one["plain"]), _cost_from(one["full"])) for one in series]
 
 
-def _cost_from(stored: Mapping[str, Any]) -> Cost:
-    return Cost._make((*(tuple(stored[name]) for name in Cost._fields if name != "ended"), bool(stored["ended"])))
+def _cost_from(stored: Mapping[str, Any]) -> BuildCost:
+    return BuildCost._make(
+        (*(tuple(stored[name]) for name in BuildCost._fields if name != "ended"), bool(stored["ended"]))
+    )
 
 
 def _eased(rows: Sequence[Row], only: str) -> int:

@@ -1,7 +1,7 @@
 """When a series of measurements is a finding: pure functions of numbers.
 
-Scripts contain these functions, so this module needs the standard library alone. A `Cost` holds the measurements of one
-build of one program. Whatever has to be much counts with its least measurement, and whatever it is held against with
+Scripts contain these functions, so this module needs the standard library alone. A `BuildCost` holds the measurements of
+one build of one program. Whatever has to be much counts with its least measurement, and whatever it is held against with
 its greatest one, so that a machine that is busy for a while makes no finding: all measurements must show it.
 """
 
@@ -42,7 +42,7 @@ _TICK = 1e-4
 """CPU seconds below which nothing is told apart."""
 
 
-class Cost(NamedTuple):
+class BuildCost(NamedTuple):
     """The measurements of one build: CPU seconds of the build, CPU seconds of one run, bytes of both stages.
 
     `run_spent` are the CPU seconds of all repeats of a run. `ended` is False when a limit of time ended a build: its
@@ -62,8 +62,8 @@ class Row(NamedTuple):
 
     copies: int
     nodes: int
-    plain: Cost
-    full: Cost
+    plain: BuildCost
+    full: BuildCost
 
 
 def violations(rows: Sequence[Row], only: str = "", share: float = 1.0, *, quick: bool = False) -> list[CostClass]:

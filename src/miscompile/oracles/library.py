@@ -13,15 +13,18 @@ from typing import Any
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case
+from miscompile.instances.values import Drawn, Held, leaves, tensor_of
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule
 from miscompile.oracles.kinds import OracleContext, OracleKind
 from miscompile.oracles.library_judge import Judgement, judge
 from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, with_outputs
+from miscompile.oracles.narrow import exceed
 
 ORACLE = "library"
 """The name of this oracle in recipes."""
@@ -75,6 +78,8 @@ class LibraryOracle:
             return Holds(details=_distance(found))
         if found.kind is None:
             return Inconclusive(found.status, found.message)
+        if found.kind == "wrong" and exceed(_tensors(runs[0].case), self.narrowed):
+            return Inconclusive("beyond a type that is narrower by design", found.message)
         return Violated(self._evidence(runs[1], found))
 
     def with_faulty(self, build: Build) -> "LibraryOracle":
@@ -101,6 +106,12 @@ def instance_of(case: Case) -> Instance:
     """Return the operator instance that a case was made of."""
     told = case.recipe.get(INSTANCE)
     return decoded(str(told)) if told is not None else from_case(case)
+
+
+def _tensors(case: Case) -> list[Tensor]:
+    """Return the operands of a case, fed or constant."""
+    values = [leaf for one in instance_of(case).parameters().values() for leaf in leaves(one)]
+    return [tensor_of(one) for one in values if isinstance(one, Held | Drawn)] + list(case.feeds[0])
 
 
 def _distance(found: Judgement) -> dict[str, float | str]:

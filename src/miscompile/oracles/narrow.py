@@ -6,14 +6,15 @@ exceed float16. An integer type
 that maps to itself saturates, or does not wrap around: values that reach its limits cannot be judged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import numpy as np
 
-from miscompile.base.dtypes import is_float
+from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
+from miscompile.core.tensor import Tensor
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import every_value
@@ -54,6 +55,19 @@ def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
     except ModelError:
         return "overflows"
     return worst
+
+
+def exceed(values: Iterable[Tensor], narrowed: Mapping[str, str]) -> bool:
+    """Tell whether an element of `values` is beyond the narrower type in which a compiler computes by design."""
+    for value in values:
+        narrow = narrowed.get(value.dtype, value.dtype)
+        if narrow == value.dtype or not value.array.size:
+            continue
+        numbers, limits = value.numbers(), DTYPES[narrow]
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size and (finite.min() < limits.low or finite.max() > limits.high):
+            return True
+    return False
 
 
 def _fit(facts: Facts, dtype: str, narrow: str) -> Fit:

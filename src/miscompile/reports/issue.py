@@ -12,6 +12,7 @@ bug needs; `switching`, an object with `alone` and `gone` (see `triage/claims.py
 `link` and `note`.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -369,7 +370,22 @@ def _found(stored: Stored) -> str:
         text += f", seed {recipe['seed']}"
     if facts.get("found_as"):
         text += f", in another form of the program (`{facts['found_as']}`)"
-    return f"{text}.{seed_sentence(recipe.get('from'))}"
+    return f"{text}.{neighbour_sentence(facts)}{seed_sentence(recipe.get('from'))}"
+
+
+def neighbour_sentence(facts: Mapping[str, Any]) -> str:
+    """Return a sentence on the library's test from which a neighbour differs, empty for any other finding.
+
+    A reduction may have undone some of the differences.
+    """
+    try:
+        instance = json.loads(str(facts.get("instance", "{}")))
+    except ValueError:
+        return ""
+    if instance.get("source") != "neighbours":
+        return ""
+    words, _, test = str(instance.get("origin", "")).partition("; from ")
+    return f" Before the reduction, the operator differed from `{test}` by: {words}."
 
 
 def seed_sentence(origin: Mapping[str, Any] | None) -> str:

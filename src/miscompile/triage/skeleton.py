@@ -284,7 +284,7 @@ def measure(size, level, *off):
 
 def cost(size, level, *off):
     """Measure a build three times."""
-    return Cost(*zip(*(measure(size, level, *off) for _ in range(REPEATS))))
+    return BuildCost(*zip(*(measure(size, level, *off) for _ in range(REPEATS))))
 
 
 def table_row(row):

@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
             {"i": INDICES, "u": ones(2, dtype="float16")},
             reduction="add",
         ),
-        "scatters reduce no 16-bit floats",
+        "scatters reduce neither 16-bit floats nor truth values",
     ),
     "dilated SAME": (
         case(

@@ -50,10 +50,8 @@ WRONG = {
         "on onnxruntime",
     ),
     "pass misspelt": (["patterns", "--pass", "GeluFusionL3"], "did you mean GeluFusionL"),
-    "each for instances": (
-        ["harvest", "torch", "--each", "3"],
-        "harvest torch takes no --each; it is for onnx",
-    ),
+    "each for modules": (["harvest", "tvm", "--each", "3"], "harvest tvm takes no --each; it is for onnx"),
+    "each for tests": (["harvest", "torch", "--each", "3"], "--each is for --kind neighbours"),
     "keep without tests": (["harvest", "models", ".", "--out", "a", "--keep", "b"], "harvest models takes no --keep"),
     "file time without files": (["harvest", "programs", "--out", "a", "--file-time", "5"], "takes no --file-time"),
     "targets for Relax": (["harvest", "tvm", ".", "--out", "a", "--on", "tvm"], "harvest tvm takes no --on"),

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from miscompile.oracles.cost_rules import Cost, Row, power, suspicions, violations
+from miscompile.oracles.cost_rules import BuildCost, Row, power, suspicions, violations
 
 Seconds = Callable[[int], Sequence[float]]
 
 
-def cost(seconds: Sequence[float], run: float = 1e-4, size: int = 1 << 20, *, ended: bool = True) -> Cost:
+def cost(seconds: Sequence[float], run: float = 1e-4, size: int = 1 << 20, *, ended: bool = True) -> BuildCost:
     """Measurements of a build; the program runs for `run` seconds and takes `size` bytes."""
     count = len(seconds)
-    return Cost(tuple(seconds), (run,) * count, (0.25,) * count, (size,) * count, (size,) * count, ended)
+    return BuildCost(tuple(seconds), (run,) * count, (0.25,) * count, (size,) * count, (size,) * count, ended)
 
 
 def series(plain: Seconds, full: Seconds, last: int = 512) -> list[Row]:

@@ -9,7 +9,7 @@ from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
-from miscompile.oracles.narrow import fit_of
+from miscompile.oracles.narrow import exceed, fit_of
 
 NARROWED = {"float64": "float32", "int64": "int32", "uint64": "int32", "int8": "int8", "uint8": "uint8"}
 
@@ -75,3 +75,23 @@ def test_values_within_bodies_count() -> None:
 
 def test_what_is_not_known_may_overflow() -> None:
     assert fit_of(branching("NonZero", 1), NARROWED) == "overflows"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "expected"),
+    [
+        ("int64", 2**31, True),
+        ("int64", 2**31 - 1, False),
+        ("int64", -(2**31) - 1, True),
+        ("float64", 1e39, True),
+        ("float64", 1e38, False),
+        ("float64", float("inf"), False),
+        ("int8", 127, False),
+        ("float32", 1e38, False),
+    ],
+)
+def test_operands_exceed_the_narrower_type_or_not(dtype: str, number: float, expected: bool) -> None:
+    value = tensor(np.array([0, number], np.int64 if isinstance(number, int) else np.float64), dtype)
+    narrowed = {"int64": "int32", "float64": "float32", "int8": "int8"}
+    assert exceed([value], narrowed) == expected
+    assert not exceed([value], {})

@@ -1,7 +1,9 @@
 """The issue of a finding whose program began from a real model names the model and the operators."""
 
+from miscompile.instances.code import encoded
+from miscompile.instances.instance import Instance
 from miscompile.ops.seed import SeedOrigin
-from miscompile.reports.issue import MOST_NODES, seed_sentence
+from miscompile.reports.issue import MOST_NODES, neighbour_sentence, seed_sentence
 
 
 def test_a_model_of_a_package_is_named_with_its_operators() -> None:
@@ -17,3 +19,14 @@ def test_long_slices_are_cut() -> None:
 
 def test_other_programs_have_no_such_sentence() -> None:
     assert seed_sentence(None) == ""
+
+
+def test_a_neighbour_names_the_test_and_the_difference() -> None:
+    held = Instance(
+        "onnx", "Clip", "node", version=13, source="neighbours", origin="min left out and max fed; from test_clip"
+    )
+    said = neighbour_sentence({"instance": encoded(held).decode()})
+    assert said == " Before the reduction, the operator differed from `test_clip` by: min left out and max fed."
+    own = Instance("onnx", "Clip", "node", version=13, source="tests", origin="test_clip")
+    assert neighbour_sentence({"instance": encoded(own).decode()}) == ""
+    assert neighbour_sentence({}) == neighbour_sentence({"instance": "not JSON"}) == ""

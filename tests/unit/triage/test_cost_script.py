@@ -15,7 +15,7 @@ from miscompile.findings.folder import Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.oracles.cost import message_of, rows_from
-from miscompile.oracles.cost_rules import Cost, Row
+from miscompile.oracles.cost_rules import BuildCost, Row
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.registry import hold
 from miscompile.reports.issue import render_issue
@@ -28,8 +28,8 @@ MODEL = """ir 8 opset 17 graph g(%x: float32[3]) -> (%y: float32[3]) {
 
 
 def series() -> list[Row]:
-    def cost(seconds: float) -> Cost:
-        return Cost((seconds,) * 3, (1e-4,) * 3, (0.25,) * 3, (1 << 20,) * 3, (1 << 20,) * 3)
+    def cost(seconds: float) -> BuildCost:
+        return BuildCost((seconds,) * 3, (1e-4,) * 3, (0.25,) * 3, (1 << 20,) * 3, (1 << 20,) * 3)
 
     return [Row(n, n, cost(n / 1e5), cost(2.0 * (n / 512) ** 3)) for n in (64, 128, 256, 512)]
 
@@ -50,7 +50,7 @@ def test_the_script_has_the_functions_that_decide_in_a_campaign(target: str) -> 
     found = evidence(target)
     script = write_script(found.faulty.case, found, None, culprits=())
     names = {node.name for node in ast.walk(ast.parse(script)) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert {"run", "repeated", "cpu_seconds", "measure", "violations", "Row", "Cost"} <= names
+    assert {"run", "repeated", "cpu_seconds", "measure", "violations", "Row", "BuildCost"} <= names
     assert "rows, sizes, most = [], [64, 128, 256, 512], 2048" in script
 
 

@@ -20,7 +20,7 @@ from miscompile.cli.options import phases, progress, ready
 from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import ProgressListener
-from miscompile.instances.instance import LIBRARIES
+from miscompile.instances.instance import LIBRARIES, Library
 from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
@@ -34,9 +34,10 @@ _SUITES = ("onnxruntime", "onnxscript", "inductor")
 _CUT = (*_SUITES, "models")
 """Sources of ONNX models from which patterns are cut."""
 _MEANT: Mapping[str, tuple[str, ...]] = {
-    "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, "torch", "keras"), "each": (*_CUT, _PROGRAMS),
+    "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, "torch", "keras"),
+    "each": (*_CUT, _PROGRAMS, *LIBRARIES),
     "passes": (_PROGRAMS,), "limit": (_PROGRAMS,), "kind": LIBRARIES, "instances": (_PROGRAMS,), "keep": _SUITES,
-    "seed": (*_CUT, _PROGRAMS),
+    "seed": (*_CUT, _PROGRAMS, *LIBRARIES),
 }  # fmt: skip
 """The sources that each option applies to."""
 _EACH, _MINED = 20, 3
@@ -66,7 +67,7 @@ _SHOWN = 12
     "--each",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Most patterns of a pass.  [default: {_EACH}, from programs {_MINED}]",
+    help=f"Most patterns of a pass, or neighbours of an operator.  [default: {_EACH}, from programs {_MINED}, 40]",
 )
 @click.option("--pass", "passes", multiple=True, metavar="NAME", help="Mine for this pass (programs); can be repeated.")
 @click.option(
@@ -117,14 +118,13 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest programs my-model.onnx --on openvino --out mined.patterns
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
+      miscompile harvest onnx --kind neighbours --out neighbours.jsonl.gz
     """
     on_progress = progress(as_json=as_json)
     _check_options(source)
-    given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
-        if out is not None:
-            _check_out(out)
-        return harvest_library(source, given["kind"], path, out, given["seconds"], on_progress, as_json=as_json)
+        return _harvest_library(source, path, out, on_progress, given, as_json=as_json)
+    given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:
@@ -150,6 +150,21 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     else:
         _print(report)
     return 0
+
+
+def _harvest_library(
+    source: Library,
+    path: Path | None,
+    out: Path | None,
+    on_progress: ProgressListener,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> int:
+    if out is not None:
+        _check_out(out)
+    counts = {"count": given["each"], "seed": given["seed"]}
+    return harvest_library(source, given["kind"], path, out, given["seconds"], on_progress, as_json=as_json, **counts)
 
 
 def _harvest(

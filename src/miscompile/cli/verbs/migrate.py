@@ -19,7 +19,9 @@ from miscompile.cli.verbosity import Verbosity, tell, verbosity, verbosity_optio
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in
+from miscompile.instances.classes import read_classes
 from miscompile.instances.instance import LIBRARIES
+from miscompile.migration.coverage import CompilerCoverage, compiler_coverage
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
 from miscompile.reports.tables import plain_table
@@ -163,9 +165,23 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
 
     code = conduct(plan, lambda listeners: _run(plan, listeners), head, as_json=as_json, more=more)
     (plan.out / "totals.json").write_text(json.dumps(more()["front_ends"], indent=2) + "\n", "utf-8")
+    covered = _coverage(plan)
     if verbosity(as_json=as_json) > Verbosity.QUIET:
         _print(rows())
+        for front, found in covered.items():
+            _print_coverage(front, found, plan.out / _COVERAGE)
     return code
+
+
+def _coverage(plan: MigrationPlan) -> dict[str, list[CompilerCoverage]]:
+    """Return the coverage of each front end's operators, and write it; none without classes beside the archives."""
+    classes = read_classes(plan.instances)
+    if not classes:
+        return {}
+    found = {front.name: compiler_coverage(classes, read_rows(place_of(plan.out, front.name))) for front in plan.fronts}
+    data = {front: [row.as_json() for row in rows] for front, rows in found.items()}
+    (plan.out / _COVERAGE).write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+    return found
 
 
 def _run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
@@ -244,6 +260,26 @@ def _resumed(plan: MigrationPlan) -> MigrationPlan:
     if campaign.target != plan.title:
         raise UsageError(f"the migration in {plan.out} is to {campaign.target}, not to {plan.title}")
     return replace(plan.resumed(campaign.options), seed=campaign.seed)
+
+
+_COVERAGE = "coverage.json"
+_SHOWN = 12
+"""Operators of a table of coverage."""
+
+
+def _print_coverage(front: str, rows: Sequence[CompilerCoverage], place: Path) -> None:
+    """Print the operators that have most pairs which the compiler did not run."""
+    ran, unsupported, waiting = (sum(getattr(row, name) for row in rows) for name in ("ran", "unsupported", "waiting"))
+    click.echo(
+        f"{front}: {ran:,} pairs of classes of parameters were run, {unsupported:,} are in unsupported tests only, "
+        f"{waiting:,} in tests that were not run; all operators are in {place}"
+    )
+    missing = "classes that were not run"
+    table = plain_table("operator", missing, numbers=("run", "unsupported", "not run"), cut={missing})
+    for row in sorted(rows, key=lambda row: -row.unsupported - row.waiting)[:_SHOWN]:
+        words = ", ".join(f"{factor} {name}" for factor, name, _ in row.missing)
+        table.add_row(row.operator, words, f"{row.ran:,}", f"{row.unsupported:,}", f"{row.waiting:,}")
+    Console().print(table)
 
 
 _STATUSES = ("pass", "unsupported", "finding", "memory")

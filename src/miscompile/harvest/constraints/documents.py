@@ -35,6 +35,7 @@ _ENTRY = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s+\(((?:[^()]|\([^()]*\))*)\))?\s*:\
 _HEAD = re.compile(r"^\s*(?:\w+\.)*\w+\(((?:[^()]|\([^()]*\))*)\)", re.M)
 _QUOTED = re.compile(r"""(?<![\w])['"]([A-Za-z][\w\-]*)['"]""")
 _TICKED = re.compile(r"(?:one of|either|must be|modes?|values are|options)[^.]*", re.I)
+_BACKTICKED = re.compile(r"`([a-z]\w*)`")
 _NAMED = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
 
 
@@ -92,7 +93,9 @@ def listed_in(text: str) -> tuple[Value, ...]:
     quoted = list(dict.fromkeys(_QUOTED.findall(text)))
     named = _TICKED.search(text)
     if len(quoted) < 2 and named:
+        ticked = list(dict.fromkeys(_BACKTICKED.findall(named[0])))
         quoted = list(dict.fromkeys(_NAMED.findall(named[0].replace("`", " ")))) or quoted
+        quoted = ticked if len(ticked) > max(len(quoted), 1) else quoted
     return tuple(quoted)
 
 

@@ -9,10 +9,10 @@ import signal
 import sys
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ MODULES = {
 }
 """Modules whose process makes the instances of a library."""
 
-_MEMORY = 3 << 30
+MEMORY = 3 << 30
 """Memory limit of a child in bytes, in addition to that of its library after the import."""
 
 _SECONDS = 3
@@ -83,15 +83,19 @@ def write(words: Sequence[str], operations: Sequence[Operation], runs: InstanceC
     """Run as the child with OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
     known = _known(words[4]) if len(words) > 4 and words[4] else {}
-    limit_memory(_MEMORY)
+    limit_memory(MEMORY)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     lines = Lines(out)
     left: Counter[str] = Counter()
+
+    def works(instance: Instance) -> bool:
+        return bool(timely(runs, instance))
+
     for number, operation in enumerate(operations[first:], first):
         print(json.dumps({"begin": number, "operator": operation.api}), flush=True)
         found = 0
-        for instance in generate(operation, seed, count, partial(_timely, runs), known.get(operation.api, ())):
+        for instance in generate(operation, seed, count, works, known.get(operation.api, ())):
             if instance is None:
                 left["tries that the library refused"] += 1
             else:
@@ -118,12 +122,15 @@ def bases_in(path: Path) -> dict[str, list[Instance]]:
     return found
 
 
+Judgement = TypeVar("Judgement")
+
+
 class _TooLong(Exception):  # noqa: N818 - ends a call, no failure
     """An instance took too long."""
 
 
-def _timely(runs: InstanceCheck, instance: Instance) -> bool:
-    """Tell whether the library runs an instance, within the limits of time and memory."""
+def timely(judge: Callable[[Instance], Judgement], instance: Instance) -> Judgement | None:
+    """Return what `judge` says of an instance, None when it exceeds the limits of time or memory."""
 
     def over(number: int, frame: FrameType | None) -> None:
         raise _TooLong
@@ -131,9 +138,9 @@ def _timely(runs: InstanceCheck, instance: Instance) -> bool:
     before = signal.signal(signal.SIGALRM, over)
     signal.alarm(_SECONDS)
     try:
-        return runs(instance)
+        return judge(instance)
     except (_TooLong, MemoryError):
-        return False
+        return None
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

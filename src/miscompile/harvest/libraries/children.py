@@ -116,25 +116,29 @@ def run_on(
 ) -> Iterator[Path]:
     """Run children of `module` one after the other, each from the task after the one at which the last died.
 
+    A caller that knows which part of a task ended the child may let `words` name the same task again without it.
+
     A child prints `{"begin": NUMBER, ...}` before each task. `words` returns its arguments for its folder and its first
     task, `on_begin` receives the number of begun tasks. At most `most` children run. Yields the folder of each child
     after its end, which exists until the next step; notes contain `name`, formatted with the first task.
     """
-    first = 0
+    first, begun = 0, False
 
     def on_line(line: str) -> None:
-        nonlocal first
+        nonlocal first, begun
         if line.startswith('{"begin"'):
-            first = int(json.loads(line)["begin"]) + 1
+            first, begun = int(json.loads(line)["begin"]) + 1, True
             on_begin(first)
 
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        for _ in range(most):
-            out, at = Path(folder) / f"{first:05d}", first
+        for number in range(most):
+            out, at, begun = Path(folder) / f"{first:05d}", first, False
+            if out.exists():  # the same task again
+                out = out.with_name(f"{first:05d}-{number}")
             lost = harvested.files["died"] + harvested.files["time"]
-            run_child(Child(module, words(out, first), out, seconds), harvested, name.format(first), on_line)
+            run_child(Child(module, words(out, first), out, seconds), harvested, name.format(at), on_line)
             yield out
-            if harvested.stopped or first == at or harvested.files["died"] + harvested.files["time"] == lost:
+            if harvested.stopped or not begun or harvested.files["died"] + harvested.files["time"] == lost:
                 return
 
 

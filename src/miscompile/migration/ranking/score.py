@@ -23,7 +23,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import SOURCE, layer_of
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 
-MADE = frozenset({"versions", "constraints", "relations", SOURCE})
+MADE = frozenset({"versions", "constraints", "relations", "neighbours", SOURCE})
 """Sources of instances that this tool derived from others or from documentation, not from the library's tests."""
 
 OperatorKey = tuple[str, str]

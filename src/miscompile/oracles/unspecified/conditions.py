@@ -3,6 +3,7 @@
 Each takes the instance, whose parameters may be numbers as well as tensors, and the feed.
 """
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed
 from miscompile.instances.instance import Instance
+from miscompile.instances.values import Drawn, Held, tensor_of
 from miscompile.oracles.unspecified.operands import common, numbers, operand, pair, tensors_of, whole
 
 Condition = Callable[[Instance, Feed], bool]
@@ -86,6 +88,78 @@ def _is_not_finite(instance: Instance, feed: Feed) -> bool:
     return not all(np.isfinite(value.numbers()).all() for value in floats)
 
 
+def _clips(instance: Instance, feed: Feed) -> bool:
+    """A recurrent layer clips its gates."""
+    return instance.parameters().get("clip") is not None
+
+
+def _odd_norm(instance: Instance, feed: Feed) -> bool:
+    """The norm is of an odd order, of elements of which some are negative."""
+    given, order = numbers(operand(instance, 0)), instance.parameters().get("p", 2)
+    return isinstance(order, int) and order % 2 == 1 and given is not None and bool((given < 0).any())
+
+
+def _third_is_given(instance: Instance, feed: Feed) -> bool:
+    """There is a third operand."""
+    return operand(instance, 2) is not None
+
+
+def _pools_one_axis(instance: Instance, feed: Feed) -> bool:
+    """The window has one dimension."""
+    window = instance.parameters().get("kernel_shape")
+    return isinstance(window, tuple | list) and len(window) == 1
+
+
+def _sum_overflows(instance: Instance, feed: Feed) -> bool:
+    """The sum, the sum of squares or the product of signed integers may exceed their type: undefined in C++."""
+    given = whole(operand(instance, 0))
+    kind = common(operand(instance, 0))
+    if given is None or kind is None or kind.kind != "int":
+        return False
+    sizes = [abs(int(item)) for item in given.ravel().tolist()]
+    if instance.operator == "ReduceProd":
+        return math.prod(size for size in sizes if size) > kind.high
+    squared = instance.operator in ("ReduceL2", "ReduceSumSquare")
+    return sum(size * size if squared else size for size in sizes) > kind.high
+
+
+def _variance_vanishes(instance: Instance, feed: Feed) -> bool:
+    """The mean of the squares is nearly the square of the mean, so that their difference is rounding."""
+    given, axes = numbers(operand(instance, 0)), instance.parameters().get("axes", (0, 2, 3))
+    if given is None or not isinstance(axes, tuple | list):
+        return False
+    where = tuple({int(axis) % max(given.ndim, 1) for axis in axes if isinstance(axis, int)})
+    if not given.size or any(axis >= given.ndim for axis in where):
+        return False
+    wide = np.asarray(given, np.float64)
+    squares, mean = (wide * wide).mean(axis=where), wide.mean(axis=where)
+    return bool((squares - mean * mean <= 1e-4 * squares + 1e-10).any())
+
+
+def _squares_overflow(instance: Instance, feed: Feed) -> bool:
+    """The square of an element, or of several together, exceeds its type."""
+    given = operand(instance, 0)
+    if not isinstance(given, Held | Drawn) or not tensor_of(given).array.size:
+        return False
+    value = tensor_of(given)
+    largest = float(np.abs(np.asarray(value.numbers(), np.float64)).max())
+    return not largest * largest * value.array.size <= DTYPES[value.dtype].high
+
+
+def _fewer_batches_than_channels(instance: Instance, feed: Feed) -> bool:
+    """The first dimension is less than the second."""
+    given = numbers(operand(instance, 0))
+    return given is not None and given.ndim > 1 and given.shape[0] < given.shape[1]
+
+
+def _ends_early(instance: Instance, feed: Feed) -> bool:
+    """A sequence is shorter than the operand's time axis."""
+    x, lengths = numbers(operand(instance, 0)), numbers(operand(instance, 4))
+    if x is None or lengths is None or x.ndim != 3:
+        return False
+    return bool((lengths < x.shape[1 if instance.parameters().get("layout") else 0]).any())
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "shifts too far": _shifts_too_far,
     "divides by zero": _divides_by_zero,
@@ -94,6 +168,15 @@ CONDITIONS: Mapping[str, Condition] = {
     "an operand is float64": _has_double,
     "an operand is not finite": _is_not_finite,
     "third operand is true": _third_is_true,
+    "an integer reduction overflows": _sum_overflows,
+    "the variance vanishes": _variance_vanishes,
+    "squares overflow": _squares_overflow,
+    "fewer batches than channels": _fewer_batches_than_channels,
+    "a sequence ends early": _ends_early,
+    "a clip is given": _clips,
+    "an odd norm of negative elements": _odd_norm,
+    "third operand is given": _third_is_given,
+    "the window has one dimension": _pools_one_axis,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

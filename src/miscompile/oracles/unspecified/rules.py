@@ -35,6 +35,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
 from miscompile.oracles.unspecified.collisions import ELEMENTS, met_twice
 from miscompile.oracles.unspecified.conditions import CONDITIONS
+from miscompile.oracles.unspecified.pages import broken
 
 UnspecifiedKind = Literal["random", "undefined", "unspecified"]
 
@@ -86,8 +87,13 @@ class UnspecifiedBehaviour:
 
 
 def unspecified_of(instance: Instance, feed: Feed) -> list[UnspecifiedBehaviour]:
-    """Return all rules that apply to an instance on a feed."""
-    return [rule for rule in unspecified() if rule.covers(instance, feed)]
+    """Return all rules that apply to an instance on a feed.
+
+    A node that breaks a condition of its operator's page is undefined as a whole.
+    """
+    said = broken(instance)
+    found = [UnspecifiedBehaviour("onnx", (instance.api,), "undefined", said)] if said else []
+    return found + [rule for rule in unspecified() if rule.covers(instance, feed)]
 
 
 @cache

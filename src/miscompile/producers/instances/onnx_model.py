@@ -48,7 +48,7 @@ from miscompile.producers.instances.onnx_values import (
 
 ConstantPolicy = Literal["none", "known", "rest"]
 """Which operands are initialisers: none; those without which the shapes of the results are not known (the shape of a
-Reshape); or all but the first, as in OPERA's templates."""
+Reshape); or all but the first, as in OPERA's templates. An instance that says which operands are fed overrides it."""
 
 UNDER_TEST = "operator"
 """Name of the node under test."""
@@ -170,7 +170,7 @@ def to_model(instance: Instance, constants: ConstantPolicy = "none") -> tuple[Mo
     fixed = _constants(instance, constants)
     for name, value in instance.options.items():
         draft.operand(value, constant=False, name=name)
-    inputs = tuple(draft.operand(value, constant=place in fixed) for place, value in enumerate(instance.inputs))
+    inputs = _operands(draft, instance, fixed)
     results = instance.results or _usual_results(op, domain, instance.version)
     outputs = tuple(draft.fresh(f"y{place}") if named else "" for place, named in enumerate(results))
     node = replace(shell, inputs=inputs, outputs=outputs)
@@ -180,6 +180,16 @@ def to_model(instance: Instance, constants: ConstantPolicy = "none") -> tuple[Mo
     return model, tuple(draft.feed)
 
 
+def _operands(draft: _Draft, instance: Instance, fixed: set[int]) -> tuple[str, ...]:
+    """Return the names of the operands; equal ones have the same name where the instance shares them."""
+    names: list[str] = []
+    for place, value in enumerate(instance.inputs):
+        equal = instance.inputs.index(value)
+        shared = instance.operands == "shared" and value is not None and equal < place
+        names.append(names[equal] if shared else draft.operand(value, constant=place in fixed))
+    return tuple(names)
+
+
 def _usual_results(op: str, domain: str, version: int) -> tuple[bool, ...]:
     schema = schema_of(op, version, domain)
     return (True,) * (max(schema.min_output, 1) if schema else 1)
@@ -187,9 +197,12 @@ def _usual_results(op: str, domain: str, version: int) -> tuple[bool, ...]:
 
 def _constants(instance: Instance, constants: ConstantPolicy) -> set[int]:
     places = [place for place, value in enumerate(instance.inputs) if isinstance(value, Held | Drawn)]
-    if constants == "none":
+    if instance.operands == "first constant":
+        return set(places[:1])
+    if constants == "none" or instance.operands == "fed":
         return set()
-    return set(places[1:]) if constants == "rest" else _needed(instance, places)
+    rest = constants == "rest" or instance.operands == "first fed"
+    return set(places[1:]) if rest else _needed(instance, places)
 
 
 def _needed(instance: Instance, places: Sequence[int]) -> set[int]:

@@ -39,7 +39,8 @@ def test_constraints_begin_from_the_librarys_own_instances_where_there_are_some(
     asked: list[Path | None] = []
     told: list[str] = []
 
-    def harvest(library: str, on_progress: Callable[[str], None], bases: Path | None = None) -> Archive:
+    def harvest(library: str, on_progress: Callable[[str], None], seed: int, bases: Path | None = None) -> Archive:
+        assert seed == 0
         asked.append(bases)
         return Archive(library, (relu(3),))
 

@@ -1,0 +1,29 @@
+"""Steps on operands: constants where a test feeds a tensor, fed where it has a constant, and one tensor twice."""
+
+from collections.abc import Iterator
+
+from miscompile.harvest.neighbours.call import OPERANDS, StepView, Variation
+
+_WORDS = {
+    "fed": "every operand fed",
+    "first fed": "every operand but the first a constant",
+    "first constant": "the first operand a constant",
+}
+
+
+def operands(scene: StepView) -> Iterator[Variation]:
+    """Yield the instance with other operands fed; the first as a constant is for nodes only."""
+    now = scene.values.get(OPERANDS)
+    several = len(scene.tensors()) > 1
+    for policy, words in _WORDS.items():
+        if policy != now and (several or policy == "fed") and (scene.subject.node or policy != "first constant"):
+            yield Variation({OPERANDS: policy}, words)
+
+
+def aliases(scene: StepView) -> Iterator[Variation]:
+    """Yield the instance with the same tensor for two operands of a node."""
+    found = list(scene.data().items()) if scene.subject.node else []
+    for place, (name, value) in enumerate(found):
+        for first, other in found[:place]:
+            if (other.dtype, other.shape) == (value.dtype, value.shape):
+                yield Variation({name: scene.values[first], OPERANDS: "shared"}, f"{name} the same tensor as {first}")

@@ -1,0 +1,129 @@
+"""Conditions of the pages of ONNX's operators: nodes that break one are undefined as a whole."""
+
+import numpy as np
+import pytest
+
+from miscompile.core.tensor import tensor
+from miscompile.harvest.libraries.onnx import harvest_onnx
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Held, Value
+from miscompile.oracles.unspecified.pages import broken
+from miscompile.oracles.unspecified.rules import unspecified_of
+
+
+def zeros(*shape: int) -> Held:
+    return Held(tensor(np.zeros(shape, np.float32)))
+
+
+def whole(*numbers: int, dtype: str = "int64") -> Held:
+    return Held(tensor(np.array(numbers, np.int64), dtype))
+
+
+def real(*numbers: float) -> Held:
+    return Held(tensor(np.array(numbers, np.float32)))
+
+
+def node(api: str, *inputs: Held | None, **kwargs: Value) -> Instance:
+    return Instance("onnx", api, "node", kwargs=kwargs, inputs=inputs, version=22)
+
+
+X = zeros(1, 2, 5, 5)
+W = zeros(3, 2, 3, 3)
+LAYER = (zeros(3, 2, 4), zeros(1, 20, 4), zeros(1, 20, 5))
+
+PAIRS = [
+    (node("Conv", X, W, zeros(3)), node("Conv", X, W, zeros(2))),
+    (node("Conv", X, W), node("Conv", zeros(1, 2, 2, 2), W)),
+    (node("Conv", zeros(1, 2, 2, 2), W, pads=(1, 1, 1, 1)), node("Conv", zeros(1, 2, 2, 2), W, dilations=(2, 2))),
+    (node("Conv", X, W, strides=(2, 2)), node("Conv", X, W, strides=(0, 1))),
+    (node("ConvTranspose", X, W, zeros(2)), node("ConvTranspose", X, zeros(2, 3, 3, 3), zeros(2))),
+    (
+        node("ConvTranspose", X, zeros(2, 3, 3, 3), strides=(2, 2), output_padding=(1, 1)),
+        node("ConvTranspose", X, zeros(2, 3, 3, 3), strides=(2, 2), output_padding=(2, 0)),
+    ),
+    (
+        node("MaxPool", X, kernel_shape=(2, 2), pads=(1, 1, 1, 1)),
+        node("MaxPool", X, kernel_shape=(1, 1), pads=(1,) * 4),
+    ),
+    (node("GlobalAveragePool", X), node("GlobalAveragePool", zeros(5))),
+    (node("GlobalMaxPool", X), node("GlobalMaxPool", zeros(1, 2, 0))),
+    (node("LSTM", *LAYER, hidden_size=5), node("LSTM", *LAYER, hidden_size=4)),
+    (node("LSTM", *LAYER, None, whole(3, 1)), node("LSTM", *LAYER, None, whole(3))),
+    (node("LSTM", *LAYER, None, None, zeros(1, 2, 5)), node("LSTM", *LAYER, None, None, zeros(1))),
+    (node("LSTM", *LAYER, clip=0.5), node("LSTM", *LAYER, clip=-1.0)),
+    (node("Gather", zeros(3), whole(-3, 2)), node("Gather", zeros(3), whole(3))),
+    (node("GatherND", zeros(3, 2), whole(1, -1)), node("GatherND", zeros(3, 2), whole(1, 2))),
+    (
+        node("ScatterND", zeros(4), Held(tensor(np.array([[1], [2]]))), zeros(2)),
+        node("ScatterND", zeros(4), Held(tensor(np.array([[1], [2]]))), zeros(3)),
+    ),
+    (
+        node("LayerNormalization", zeros(2, 3), zeros(3), axis=-1),
+        node("LayerNormalization", zeros(2), zeros(2), axis=1),
+    ),
+    (node("BatchNormalization", X, *[zeros(2)] * 4), node("BatchNormalization", X, *[zeros(2)] * 3, zeros(1))),
+    (node("TopK", zeros(3), whole(1)), node("TopK", zeros(3), whole(-1))),
+    (
+        node("NegativeLogLikelihoodLoss", zeros(2, 3), whole(0, 7), ignore_index=7),
+        node("NegativeLogLikelihoodLoss", zeros(2, 3), whole(0, 7)),
+    ),
+    (
+        node("ReverseSequence", zeros(4, 2), whole(4, 0), batch_axis=1, time_axis=0),
+        node("ReverseSequence", zeros(4, 2), whole(5, 0), batch_axis=1, time_axis=0),
+    ),
+    (node("Split", zeros(4), whole(2, 2)), node("SplitToSequence", zeros(4), whole(2, 1))),
+    (node("QuantizeLinear", zeros(2), real(0.5)), node("QuantizeLinear", zeros(2), real(0.0))),
+    (node("Slice", zeros(4), whole(0), whole(2)), node("Slice", zeros(4), whole(), whole(2))),
+    (node("OneHot", whole(1), real(3.0), real(0, 1)), node("OneHot", whole(1), real(3.5), real(0, 1))),
+    (node("Resize", X, None, real(1, 1, 2, 2)), node("Resize", X, None, real(1, 1, 2))),
+    (
+        node("TfIdfVectorizer", whole(1, 2), ngram_counts=(0, 1), ngram_indexes=(0, 1), pool_int64s=(1, 2, 3)),
+        node("TfIdfVectorizer", whole(1, 2), ngram_counts=(0, 2), ngram_indexes=(0, 1), pool_int64s=(1, 2, 3)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fine", "wrong"), PAIRS, ids=lambda one: one.api)
+def test_a_node_that_breaks_its_page_is_undefined(fine: Instance, wrong: Instance) -> None:
+    assert broken(fine) == ""
+    assert broken(wrong).startswith("the operator's page: ")
+    rules = [rule for rule in unspecified_of(wrong, ()) if rule.reason == broken(wrong)]
+    assert [(rule.kind, rule.whole) for rule in rules] == [("undefined", True)]
+
+
+def test_only_nodes_of_the_default_domain_have_pages() -> None:
+    assert broken(Instance("torch", "TopK", "function", inputs=(zeros(3), whole(-1)))) == ""
+
+
+@pytest.mark.slow
+def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
+    found = [one for one in harvest_onnx(lambda _: None, versions=False).instances if one.source == "tests"]
+    assert len(found) > 3000
+    assert [(one.origin, broken(one)) for one in found if broken(one)] == []
+
+
+@pytest.mark.parametrize(
+    ("instance", "reason"),
+    [
+        (node("LSTM", *LAYER, clip=0.5), "onnx's evaluator ignores clip"),
+        (node("LSTM", *LAYER, None, whole(3, 1)), "onnx's evaluator ignores sequence_lens"),
+        (node("LSTM", *LAYER, None, whole(3, 3)), ""),
+        (node("LpNormalization", real(-1, 2), p=1), "onnx's evaluator sums the elements with their signs"),
+        (node("LpNormalization", real(-1, 2), p=2), ""),
+        (node("LRN", X, size=3), "onnx's evaluator ends the window at the size of the batch"),
+        (node("LRN", zeros(2, 2, 3, 3), size=3), ""),
+        (node("LRN", Held(tensor(np.full((2, 2, 3, 3), 1e30, np.float32))), size=3), "the sum of squares is infinite"),
+        (node("ReduceSum", whole(2**62, 2**62)), "a signed integer that overflows"),
+        (node("ReduceSum", whole(2**61, 2**61)), ""),
+        (node("ReduceProd", whole(2**31, 2**33)), "a signed integer that overflows"),
+        (node("ReduceSumSquare", whole(2**32)), "a signed integer that overflows"),
+        (
+            node("MeanVarianceNormalization", zeros(1, 2, 2, 2)),
+            "the page's formula subtracts two numbers that are nearly equal",
+        ),
+        (node("MeanVarianceNormalization", real(1.0, 3.0), axes=(0,)), ""),
+    ],
+)
+def test_results_that_no_judge_computes_rightly_are_not_compared(instance: Instance, reason: str) -> None:
+    assert broken(instance) == ""
+    assert [rule.reason for rule in unspecified_of(instance, ())] == ([reason] if reason else [])
