@@ -28,6 +28,11 @@ def outcome(out: Path, start: Start, workers: int) -> tuple[set[str], set[tuple[
     return signatures, cases, counters(out)["tests"]
 
 
+def bugs(signatures: set[str]) -> set[str]:
+    """Return signatures without the words that tell whether the case at hand shows the bug in a default build."""
+    return {signature.removesuffix(" in non-default builds") for signature in signatures}
+
+
 @pytest.mark.slow  # two campaigns; the draws of a lane are compared below in a second
 def test_one_lane_repeats_itself_case_by_case(tmp_path: Path, start: Start) -> None:
     first, second = (outcome(tmp_path / name, start, 1) for name in "ab")
@@ -39,7 +44,8 @@ def test_one_lane_repeats_itself_case_by_case(tmp_path: Path, start: Start) -> N
 @pytest.mark.slow
 def test_two_lanes_find_the_same(tmp_path: Path, start: Start) -> None:
     first, second = (outcome(tmp_path / name, start, 2) for name in "ab")
-    assert first[0] == second[0]
+    # Which lane meets a bug first depends on the clock, and the first case may show it in the default build or not.
+    assert bugs(first[0]) == bugs(second[0])
     assert first[2] == second[2] == 200
     assert len(first[0]) >= 4
 

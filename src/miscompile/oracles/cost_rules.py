@@ -1,8 +1,8 @@
 """When a series of measurements is a finding: pure functions of numbers.
 
-Scripts contain these functions, so this module needs the standard library alone. A `BuildCost` holds the measurements of
-one build of one program. Whatever has to be much counts with its least measurement, and whatever it is held against with
-its greatest one, so that a machine that is busy for a while makes no finding: all measurements must show it.
+Scripts contain these functions, so this module needs the standard library alone. A `BuildCost` holds the measurements
+of one build of one program. Whatever has to be much counts with its least measurement, and whatever it is held against
+with its greatest one, so that a machine that is busy for a while makes no finding: all measurements must show it.
 """
 
 import math
