@@ -242,3 +242,16 @@ def test_the_reference_optimiser_agrees_with_the_unoptimised_toy_on_random_progr
             if expected.dtype == "float32" and not (np.abs(expected.array) < 2**24).all():
                 continue
             assert found.same(expected)
+
+
+def test_a_branch_that_is_taken_into_the_program_writes_over_none_of_its_inputs() -> None:
+    branch = _branch(node("Add", "x z", "a"), node("Abs", "a", "r"))
+    item = case(
+        [_if("c", "b", branch, _branch(node("Neg", "x", "r"))), node("Sub", "b x", "d")], {"x": _X}, "d",
+        {"c": np.array(True), "z": np.float32(-0.0)},
+    )  # fmt: skip
+    wanted = compute(item, OFF, optimiser="reference")
+    for off in ("", "BranchSelection", "AddMulNeutral"):
+        found = compute(item, Build(disabled=frozenset({off})), optimiser="reference")
+        pairs = zip(found, wanted, strict=True)
+        assert all(one is not None and other is not None and one.same(other) for one, other in pairs)
