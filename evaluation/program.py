@@ -15,6 +15,8 @@ TABLES = {
     "polyjuice-overhead": "evaluation.polyjuice.commands:overhead",
     "orthrus-optbench": "evaluation.orthrus.commands:optbench",
     "orthrus-overhead": "evaluation.orthrus.commands:overhead",
+    "mutants": "evaluation.mutants.commands:mutants",
+    "oracles": "evaluation.oracles.commands:oracles",
     "oatest-splicing": "evaluation.oatest.commands:splicing",
     "oatest-ablation": "evaluation.oatest.commands:ablation",
     "oatest-relax": "evaluation.oatest.commands:relax",

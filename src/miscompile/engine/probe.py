@@ -58,7 +58,7 @@ _BATCH_SECONDS = 4.0
 """Seconds that a batch should take at most, so that the number of answered questions moves."""
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are probed; others follow."""
-_FORMAT = 18
+_FORMAT = 19
 
 Watcher = Callable[[int, int], None]
 """Called with the number of finished questions and their total."""

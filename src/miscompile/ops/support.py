@@ -4,7 +4,7 @@ A call's *key* is its operator, the schema version in force, the dtypes of its i
 attributes, which choose an algorithm. If the target supports some calls of a key and refuses others, the table finds
 *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in any dtype, and
 refuses calls with these traits. If no trait explains the refusals, the table admits only calls with the *detail* of
-a supported one.
+a supported one. A key that nobody has asked about is supported if it resembles supported ones (`miscompile.ops.forms`).
 """
 
 import math
@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from miscompile.graph.model import TensorType
+from miscompile.ops.forms import Forms
 from miscompile.ops.registry import version_of
 from miscompile.ops.spec import Call
 
 CallKey = str
 
-TABLES = ("taken", "mixed", "details", "barred")
+TABLES = ("taken", "mixed", "details", "barred", "refused")
 """The stored fields of `Support`, all of them sets of keys."""
 
 _SEVERAL = 2
@@ -165,13 +166,15 @@ class Support:
     """The calls that a target supports. `open` tables admit all (before probing, or on the user's request).
 
     `barred` contains `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
-    of a family without barred traits are admitted by `details`.
+    of a family without barred traits are admitted by `details`. Keys in none of `taken`, `mixed` and `refused` were not
+    asked about.
     """
 
     taken: set[CallKey] = field(default_factory=set)
     mixed: set[CallKey] = field(default_factory=set)
     details: set[CallKey] = field(default_factory=set)
     barred: set[CallKey] = field(default_factory=set)
+    refused: set[CallKey] = field(default_factory=set)
     open: bool = False
     classes: dict[Hashable, CallClass | None] = field(default_factory=dict, compare=False, repr=False)
     """A cache of call classes by key, for callers that add calls; None means refused."""
@@ -184,6 +187,7 @@ class Support:
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
     _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
     _bars: dict[str, dict[CallKey, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
+    _forms: Forms | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to support calls like this one."""
@@ -201,7 +205,7 @@ class Support:
         answer = self._answers.get(asked, _UNKNOWN)
         if answer is _UNKNOWN:
             key = key_of(call, types, opset)
-            answer = self._answers[asked] = None if key in self.mixed else key in self.taken
+            answer = self._answers[asked] = None if key in self.mixed else self._takes(key)
         if answer is False:
             return None
         barred = self._barred_traits(call)
@@ -236,8 +240,17 @@ class Support:
         if answer is None:
             if self._begun is None:
                 self._begun = frozenset(_beginning(key) for key in self.taken | self.mixed)
-            answer = self._beginnings[asked] = _beginning(key_of(call, (), opset)) in self._begun
+            key = key_of(call, (), opset)
+            answer = self._beginnings[asked] = _beginning(key) in self._begun or self._known_forms().resembled(key)
         return answer
+
+    def _takes(self, key: CallKey) -> bool:
+        return key in self.taken or (key not in self.refused and self._known_forms().resembled(key))
+
+    def _known_forms(self) -> Forms:
+        if self._forms is None:
+            self._forms = Forms(self.taken)
+        return self._forms
 
     def offers(self, op: str, dtype: str, version: int, main: int) -> bool:
         """Tell whether some call of `op` is supported in that version whose input `main` (or output `~main`) is
@@ -263,7 +276,8 @@ class Support:
 
 def support_from(tables: Mapping[str, Iterable[CallKey]]) -> Support:
     """Return the table from its stored fields. Raises KeyError when one of `TABLES` is missing."""
-    return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
+    taken, mixed, details, barred, refused = (set(tables[name]) for name in TABLES)
+    return Support(taken, mixed, details, barred, refused)
 
 
 def gather(answers: Iterable[SupportAnswer]) -> Support:
@@ -281,7 +295,7 @@ def gather(answers: Iterable[SupportAnswer]) -> Support:
     taken_details = {answer.detail for answer in known if answer.taken}
     refused_details = {answer.detail for answer in known if not answer.taken}
     barred = _explanation([(marks, telling) for marks, telling in unlike if marks])
-    return Support(yes - no, yes & no, taken_details - refused_details, barred)
+    return Support(yes - no, yes & no, taken_details - refused_details, barred, no - yes)
 
 
 def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
@@ -322,7 +336,8 @@ def joint(parts: Sequence[Support]) -> Support:
     mixed = {key for key in common if any(key in part.mixed for part in known)}
     offered = {detail for part in known for detail in part.details if _key(detail) in mixed}
     details = {detail for detail in offered if all(detail in p.details for p in known if _key(detail) in p.mixed)}
-    return Support(common - mixed, mixed, details, set.union(*(part.barred for part in known)))
+    barred, refused = (set.union(*(getattr(part, name) for part in known)) for name in ("barred", "refused"))
+    return Support(common - mixed, mixed, details, barred, refused)
 
 
 def _key(detail: str) -> str:

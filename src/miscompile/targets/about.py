@@ -135,6 +135,8 @@ class About:
     twins: tuple[tuple[str, ...], ...] = ()
     options: dict[str, str] = field(default_factory=dict)
     """The options that a spec of this target may have (`toy{bugs=...}`), each with a line of help."""
+    option_passes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The passes, in place of `passes`, of a spec that gives an option which selects another optimiser."""
     extra: str = ""
     prepare: str = ""
     narrowed: Mapping[str, str] = field(default_factory=dict)

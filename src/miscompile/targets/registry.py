@@ -131,7 +131,9 @@ def parse_target(text: str) -> TargetSpec:
             raise SpecError(f"target {name} has no option '{key}'; it has: {', '.join(face.options) or 'none'}")
     if version is not None and compiler_of(face) is None:
         raise SpecError(f"target {name} is a part of this tool and has no versions; write {name}")
-    return TargetSpec(text, _through(_of_version(face, version), via), options, version, via)
+    chosen = next((face.option_passes[key] for key in options if key in face.option_passes), face.passes)
+    face = _of_version(replace(face, passes=chosen), version)
+    return TargetSpec(text, _through(face, via), options, version, via)
 
 
 def _through(face: About, via: str) -> About:

@@ -58,21 +58,21 @@ def of_slices(cases: Sequence[Case]) -> list[Case]:
 class Without(Support):
     """A table that admits everything but some operators."""
 
-    refused: frozenset[str] = frozenset()
+    operators: frozenset[str] = frozenset()
 
     def may_admit(self, call: Call, opset: int) -> bool:
-        return call.op not in self.refused
+        return call.op not in self.operators
 
     def offers(self, op: str, dtype: str, version: int, main: int) -> bool:
-        return op not in self.refused
+        return op not in self.operators
 
 
 class WithoutTanh(Without):
-    refused = frozenset({"Tanh"})
+    operators = frozenset({"Tanh"})
 
 
 class WithoutErf(Without):
-    refused = frozenset({"Erf"})
+    operators = frozenset({"Erf"})
 
 
 def test_seeds_travel_with_the_plan(tmp_path: Path) -> None:

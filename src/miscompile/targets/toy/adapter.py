@@ -13,8 +13,7 @@ from miscompile.targets.guards import Guarded, guarded, require_intact, target_o
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.toy.bugs import parse_bugs
 from miscompile.targets.toy.ir import Code, ToyError, Type
-from miscompile.targets.toy.kernels.table import evaluate
-from miscompile.targets.toy.passes.pipeline import optimise
+from miscompile.targets.toy.mutants import PLAIN, Optimiser, load
 from miscompile.targets.toy.reader import read
 from miscompile.targets.toy.transforms import TRANSFORMS
 
@@ -26,6 +25,7 @@ class ToySession:
     """A compiled program, ready to be interpreted any number of times; `guards` says that its memory is guarded."""
 
     code: Code
+    optimiser: Optimiser = PLAIN
     guards: Guarded | None = None
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
@@ -36,25 +36,16 @@ class ToySession:
         """
         if self.guards is not None:
             return self._run_guarded(self._bind(feed), self.guards)
-        values = self._computed(self._bind(feed))
-        return tuple(_tensor(values.get(name)) for name in self.code.outputs)
+        return tuple(map(_tensor, self.optimiser.interpret(self.code, self._bind(feed))))
 
-    def _computed(self, fed: dict[str, Array]) -> dict[str, Array]:
-        """Return all values of the program by name."""
-        values: dict[str, Array] = dict(self.code.constants)
-        values.update(fed)
-        for call in self.code.calls:
-            args = tuple(values[name] if name else None for name in call.inputs)
-            values.update(zip(call.outputs, evaluate(call, args), strict=False))
-        return values
-
-    def _run_guarded(self, fed: dict[str, Array], guards: Guarded) -> tuple[Tensor | None, ...]:
+    def _run_guarded(self, fed: tuple[Array, ...], guards: Guarded) -> tuple[Tensor | None, ...]:
         """Run on inputs and write to outputs that lie between guard pages."""
-        inputs = {name: guarded(name, "input", array, guards.place) for name, array in fed.items()}
-        with watched(list(inputs.values()), guards.fill):
-            values = self._computed({name: guard.array for name, guard in inputs.items()})
+        names = self.code.inputs
+        inputs = [guarded(name, "input", array, guards.place) for name, array in zip(names, fed, strict=True)]
+        with watched(inputs, guards.fill):
+            values = self.optimiser.interpret(self.code, tuple(guard.array for guard in inputs))
         makers = {name: call.op for call in self.code.calls for name in call.outputs}
-        made = {name: values[name] for name in self.code.outputs if name in values}
+        made = {name: value for name, value in zip(self.code.outputs, values, strict=True) if value is not None}
         targets = {name: target_of(name, array, guards.place, guards.fill) for name, array in made.items()}
         with watched(list(targets.values()), guards.fill):
             for name, guard in targets.items():
@@ -62,14 +53,14 @@ class ToySession:
         require_intact(list(targets.values()))
         return tuple(_tensor(targets[name].array) if name in targets else None for name in self.code.outputs)
 
-    def _bind(self, feed: Feed) -> dict[str, Array]:
+    def _bind(self, feed: Feed) -> tuple[Array, ...]:
         if len(feed) != len(self.code.inputs):
             raise ToyError(f"toy wants {len(self.code.inputs)} inputs, got {len(feed)}")
         for name, tensor in zip(self.code.inputs, feed, strict=True):
             wanted = self.code.types[name]
             if not _fits(tensor.array, wanted):
                 raise ToyError(f"toy wants {wanted.dtype}{wanted.shape} for '{name}', got {tensor.dtype}{tensor.shape}")
-        return {name: tensor.array for name, tensor in zip(self.code.inputs, feed, strict=True)}
+        return tuple(tensor.array for tensor in feed)
 
 
 def _fits(array: Array, wanted: Type) -> bool:
@@ -94,10 +85,15 @@ def _write(value: Array, target: Array, maker: str) -> None:
 
 
 class ToyAdapter:
-    """The toy as a target. Option `bugs` names the planted faults to switch on (`bugs.py`); none is the default."""
+    """The toy as a target. Option `bugs` names the planted faults to switch on (`bugs.py`); none is the default.
 
-    def __init__(self, bugs: str = "none") -> None:
+    Option `optimiser` is `plain`, the toy's own passes, which is the default; `reference`, the larger optimiser of
+    `passes/reference.py`, which also takes more operators; or the name of one of its mutants (`mutants.py`).
+    """
+
+    def __init__(self, bugs: str = "none", optimiser: str = "plain") -> None:
         self._bugs = parse_bugs(bugs)
+        self._optimiser = load(optimiser)
         self._fired: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> ToySession:
@@ -108,9 +104,9 @@ class ToyAdapter:
         if build.level not in LEVELS:
             raise SpecError(f"toy has no level '{build.level}'; it has: {', '.join(LEVELS)}")
         self._fired = ()
-        code = read(program.payload)
-        self._fired = optimise(code, build.level, build.disabled, self._bugs)
-        return ToySession(code, own_transform(build.transform, TRANSFORMS))
+        code = read(program.payload, self._optimiser.operators)
+        self._fired = self._optimiser.optimise(code, build.level, build.disabled, self._bugs)
+        return ToySession(code, self._optimiser, own_transform(build.transform, TRANSFORMS))
 
     def fired(self, log: str) -> tuple[str, ...]:
         """The names of the passes that changed the program of the last build; the log is not needed."""

@@ -17,6 +17,9 @@ Bugs = frozenset[str]
 
 ToyShape = tuple[int, ...]
 
+BRANCHES = ("then_branch", "else_branch")
+"""The attributes of an If that hold its bodies, each a `Code`."""
+
 
 class ToyError(Exception):
     """The toy cannot compile or run a program. Messages are matched by `known.toml`."""
@@ -56,7 +59,9 @@ class ToyCall:
         return self.inputs[index] if index < len(self.inputs) else ""
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - an attribute has any type
-        """Value of attribute `name`."""
+        """Value of attribute `name`. A float by default is rounded to float32, as every written one is."""
+        if name not in self.attributes and isinstance(default, float):
+            return float(np.float32(default))
         return self.attributes.get(name, default)
 
 
@@ -72,6 +77,12 @@ class Code:
     _serial: int = 0
     _producers: dict[str, ToyCall] | None = None
     _uses: dict[str, int] | None = None
+
+    def copy(self) -> "Code":
+        """Return a copy that passes can rewrite; calls and arrays, which nobody changes, are shared."""
+        return Code(
+            self.inputs, list(self.outputs), list(self.calls), dict(self.constants), dict(self.types), self._serial
+        )
 
     def producer(self, name: str) -> ToyCall | None:
         """Return the call that defines `name`; None for inputs and constants."""

@@ -1,6 +1,6 @@
 """Conversion of a serialised ModelProto to the toy's program. No other module of the toy uses onnx."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from onnx import inliner, numpy_helper, shape_inference
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Code, ToyCall, ToyError, ToyShape, ToyUnsupported, Type
-from miscompile.targets.toy.kernels.table import check_form
+from miscompile.targets.toy.kernels.table import OPERATORS, check_form
 
 DTYPES_OF_TOY = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                  "uint64", "bool")  # fmt: skip
@@ -19,8 +19,8 @@ DTYPES_OF_TOY = ("float32", "float16", "float64", "int8", "int16", "int32", "int
 MIN_OPSET, MAX_OPSET = 13, 23
 
 
-def read(payload: bytes) -> Code:
-    """Parse, check and lower a serialised ModelProto.
+def read(payload: bytes, operators: Collection[str] = OPERATORS) -> Code:
+    """Parse, check and lower a serialised ModelProto, which may use `operators` of the standard domain.
 
     Raises ToyUnsupported for an operator, element type, opset or construct that the toy lacks, and ToyError for an
     invalid model: bytes that do not parse, values without definition, types that contradict their operator.
@@ -31,12 +31,12 @@ def read(payload: bytes) -> Code:
             model = inliner.inline_local_functions(model)
     except Exception as error:  # noqa: BLE001 - protobuf and onnx raise types of their own for broken bytes
         raise _broken(error) from None
-    _check_support(model)
+    _check_support(model.graph, _opsets(model), operators)
     try:
         model = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         raise _broken(error) from None
-    return _lower(model.graph)
+    return _lower(model.graph, {})
 
 
 def _broken(error: Exception) -> ToyError:
@@ -44,41 +44,75 @@ def _broken(error: Exception) -> ToyError:
     return ToyError(f"toy cannot read this model: {lines[0]}")
 
 
-def _check_support(model: Any) -> None:  # noqa: ANN401 - a protobuf message
-    versions = {entry.domain: entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")}
-    for version in versions.values():
+def _opsets(model: Any) -> list[int]:  # noqa: ANN401 - a protobuf message
+    """Return the imported versions of the standard domain. Raises ToyUnsupported for one that the toy does not know."""
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    for version in versions:
         if not MIN_OPSET <= version <= MAX_OPSET:
             raise ToyUnsupported(f"opset {version}; it knows {MIN_OPSET} to {MAX_OPSET}")
-    if model.graph.sparse_initializer:
+    return versions
+
+
+def _check_support(
+    graph: Any,  # noqa: ANN401 - a protobuf message
+    versions: list[int],
+    operators: Collection[str],
+) -> None:
+    if graph.sparse_initializer:
         raise ToyUnsupported("sparse initializers")
-    for node in model.graph.node:
+    for node in graph.node:
         if node.domain not in ("", "ai.onnx"):
             raise ToyUnsupported(f"{node.domain}.{node.op_type}")
         if node.op_type != "Constant":
-            check_form(ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+            call = ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute))
+            check_form(call, operators)
         if not versions:
             raise ToyError("toy cannot read this model: it imports no opset of the standard domain")
+        if node.op_type == "If":
+            for branch in node.attribute:
+                _check_support(branch.g, versions, operators)
 
 
-def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
+def _lower(graph: Any, outer: Mapping[str, Type]) -> Code:  # noqa: ANN401 - a protobuf message
+    """Lower a graph. A body becomes a program; its inputs are those of the `outer` values that it reads."""
     constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
     calls = []
     for node in graph.node:
         if node.op_type == "Constant":
             constants[node.output[0]] = _constant(node)
-        else:
-            calls.append(ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
-    inputs = tuple(info.name for info in graph.input if info.name not in constants)
-    outputs = [info.name for info in graph.output]
-    _check_definitions(inputs, outputs, calls, constants)
-    types = {name: Type(value.dtype, tuple(value.shape)) for name, value in constants.items()}
+    types = {**outer, **{name: Type(value.dtype, tuple(value.shape)) for name, value in constants.items()}}
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.name not in constants:
             types[info.name] = _type(info)
+    for node in graph.node:
+        if node.op_type == "If":
+            calls.append(_branches(node, types))
+        elif node.op_type != "Constant":
+            calls.append(ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+    inputs = tuple(info.name for info in graph.input if info.name not in constants)
+    outputs = [info.name for info in graph.output]
+    inputs += tuple(name for name in _free(calls, outputs, {*inputs, *constants}) if name in outer)
+    _check_definitions(inputs, outputs, calls, constants)
     code = Code(inputs, outputs, calls, constants, types)
     for call in calls:
         check_operands(code, call)
     return code
+
+
+def _free(calls: list[ToyCall], outputs: list[str], known: set[str]) -> list[str]:
+    """Return the names that calls and outputs read and nothing in the graph defines."""
+    defined = known | {name for call in calls for name in call.outputs}
+    read = [*(name for call in calls for name in call.inputs if name), *outputs]
+    return list(dict.fromkeys(name for name in read if name not in defined))
+
+
+def _branches(node: Any, types: Mapping[str, Type]) -> ToyCall:  # noqa: ANN401 - a protobuf message
+    """Lower an If: what its branches read from outside becomes operands, the same ones for both."""
+    bodies = {proto.name: _lower(proto.g, types) for proto in node.attribute}
+    captured = tuple(dict.fromkeys(name for body in bodies.values() for name in body.inputs))
+    for body in bodies.values():
+        body.inputs = captured
+    return ToyCall("If", (*node.input, *captured), tuple(node.output), bodies)
 
 
 def _check_definitions(
@@ -117,6 +151,8 @@ def _array(tensor: Any) -> Array:  # noqa: ANN401 - a protobuf message
 
 
 def _type(info: Any) -> Type:  # noqa: ANN401 - a protobuf message
+    if info.type.WhichOneof("value") is None:
+        raise ToyError(f"toy cannot read this model: value '{info.name}' has no type")
     if info.type.WhichOneof("value") != "tensor_type":
         raise ToyUnsupported(f"values of kind {info.type.WhichOneof('value')}")
     body = info.type.tensor_type
@@ -153,12 +189,17 @@ def _attributes(protos: Any) -> dict[str, Any]:  # noqa: ANN401 - protobuf messa
             found[proto.name] = tuple(map(int, proto.ints))
         elif proto.type == onnx.AttributeProto.FLOATS:
             found[proto.name] = tuple(map(float, proto.floats))
+        elif proto.type == onnx.AttributeProto.GRAPH:
+            found[proto.name] = proto.g
         elif proto.type == onnx.AttributeProto.TENSOR:
             found[proto.name] = _array(proto.t)
         else:
             raise ToyUnsupported(f"attributes such as {proto.name}")
-    if isinstance(found.get("to"), int):
-        found["to"] = _dtype(found["to"])
+    if found.get("output_dtype") == 0:
+        del found["output_dtype"]  # 0 is the element type that means none
+    for name in ("to", "output_dtype"):
+        if isinstance(found.get(name), int):
+            found[name] = _dtype(found[name])
     return found
 
 

@@ -12,6 +12,10 @@ _RUN = '''\
 {% set alike = not guards or transform == other or reference is none %}
 {% set usual = 'parse_spec("%s")' % other if other else "None" %}
 BUGS = {{ options.get("bugs", "none") | literal }}
+{%- if "optimiser" in options %}
+OPTIMISER = {{ options["optimiser"] | literal }}
+{%- endif %}
+{%- set chosen = ", optimiser=OPTIMISER" if "optimiser" in options else "" %}
 
 
 def run(level, off={{ "()" if alike else "None" }}):
@@ -19,9 +23,9 @@ def run(level, off={{ "()" if alike else "None" }}):
     program = Program("onnx", model.SerializeToString(), (), ())
 {% if guards %}
     way = parse_spec("{{ transform }}"){{ "" if alike else " if off is not None else %s" % usual }}
-    session = ToyAdapter(bugs=BUGS).build(program, Build(level, frozenset(off or ()), transform=way))
+    session = ToyAdapter(bugs=BUGS{{ chosen }}).build(program, Build(level, frozenset(off or ()), transform=way))
 {% else %}
-    session = ToyAdapter(bugs=BUGS).build(program, Build(level, frozenset(off)))
+    session = ToyAdapter(bugs=BUGS{{ chosen }}).build(program, Build(level, frozenset(off)))
 {% endif %}
     names = [value.name for value in model.graph.input]
     results = [session.run(tuple(tensor(np.asarray(feed[name])) for name in names if name in feed)) for feed in feeds]

@@ -3,11 +3,13 @@
 Kernel and body must agree: exactly where the operator moves, compares or selects, up to rounding where it computes.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Function, Model, Node, TensorType, ValueType
 from miscompile.graph.prune import callee_key, function_key
@@ -32,6 +34,9 @@ _INTEGERS = ("int32", "int64")
 """Integers for which the operators of these bodies have kernels everywhere."""
 
 _IR_FUNCTIONS = 8
+
+_SHORT = 1 << 12
+"""A number of which this many times is a whole number was not rounded to float32."""
 
 ExpansionExactness = Literal["exact", "rounding"]
 
@@ -106,9 +111,10 @@ class Expand(Placed):
         if not _faithful(node) or (self.exact and not _exact(node, types)):
             return None
         try:
-            return body_of(node, scope.opset, types)
+            body = body_of(node, scope.opset, types)
         except RejectedDraft:
             return None
+        return None if _is_double(types.get(node.outputs[0])) and _rounds_numbers(body[0].nodes) else body
 
 
 def _exact(node: Node, types: Mapping[str, ValueType]) -> bool:
@@ -133,6 +139,23 @@ def _faithful(node: Node) -> bool:
     if node.op == "Clip":
         return len(node.inputs) == 3 and all(node.inputs)
     return node.op != "Attention" or len(node.outputs) < 4 or not node.outputs[3]
+
+
+def _is_double(kind: ValueType | None) -> bool:
+    return isinstance(kind, TensorType) and kind.dtype == "float64"
+
+
+def _rounds_numbers(nodes: Iterable[Node]) -> bool:
+    """Tell whether nodes state a number that float32 has rounded, as HardSwish's 1/6 (https://onnx.ai/onnx/operators).
+
+    A kernel for float64 may use the number of the page, so its results differ from the body's in the eighth digit.
+    """
+    stated = [attribute.value for node in nodes for attribute in node.attributes.values()]
+    numbers = [value for value in stated if isinstance(value, float)]
+    for value in stated:
+        if isinstance(value, Tensor) and value.dtype == "float32":
+            numbers += value.array.ravel().tolist()
+    return any(math.isfinite(number) and not (number * _SHORT).is_integer() for number in numbers)
 
 
 def _shared(function: Function, made: list[Function], names: NameSupply) -> Function:

@@ -53,14 +53,14 @@ def case(
     return Case(program, (tuple(given.values()),))
 
 
-def compute(item: Case, build: Build, bugs: str = "none") -> tuple[Tensor | None, ...]:
+def compute(item: Case, build: Build, bugs: str = "none", optimiser: str = "plain") -> tuple[Tensor | None, ...]:
     """Build and run `item` on its first feed, letting every error through."""
-    return ToyAdapter(bugs=bugs).build(item.program, build).run(item.feeds[0])
+    return ToyAdapter(bugs, optimiser).build(item.program, build).run(item.feeds[0])
 
 
-def fired(item: Case, build: Build | None = None) -> tuple[str, ...]:
+def fired(item: Case, build: Build | None = None, optimiser: str = "plain") -> tuple[str, ...]:
     """Build `item` and return the passes that changed it."""
-    adapter = ToyAdapter()
+    adapter = ToyAdapter(optimiser=optimiser)
     adapter.build(item.program, build or Build())
     return adapter.fired("")
 

@@ -249,3 +249,13 @@ def test_bodies_that_are_kept_are_shared() -> None:
     assert [node.attributes["alpha"].value for node in kept.graph.nodes[:2]] == [0.5, 0.25]
     assert kept.ir_version == 8
     assert form.exactness(model) == "rounding"
+
+
+@pytest.mark.parametrize(("op", "dtype", "replaced"), [
+    ("HardSwish", "float32", True), ("HardSwish", "float64", False), ("Mish", "float64", True),
+])  # fmt: skip
+def test_a_body_whose_numbers_are_rounded_to_float32_replaces_no_operator_on_float64(
+    op: str, dtype: str, replaced: bool
+) -> None:
+    model = parse_model(f"ir 8 opset 18 graph g(%x: {dtype}[2]) -> (%y: {dtype}[2]) {{ %y = {op}(%x) }}")
+    assert (expanded(model) is not None) == replaced

@@ -8,7 +8,7 @@ import numpy as np
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Bugs, Code, ToyCall, Type
 from miscompile.targets.toy.kernels.table import evaluate
-from miscompile.targets.toy.passes import costly
+from miscompile.targets.toy.passes.costly import compare_triples
 from miscompile.targets.toy.passes.rewriting import all_equal, same_shape
 
 _LARGE = 1 << 16
@@ -61,13 +61,13 @@ def _narrowed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def merge_common(code: Code, bugs: Bugs) -> bool:
     """Let equal constants, and equal calls on equal operands, share one value."""
-    costly.compare_triples(code, bugs)
+    compare_triples(code, bugs)
     changed = _merge_constants(code)
     seen: dict[Hashable, ToyCall] = {}
     index = 0
     while index < len(code.calls):
         call = code.calls[index]
-        attributes = () if "cse_ignores_attributes" in bugs else _frozen(call)
+        attributes = () if "cse_ignores_attributes" in bugs else frozen(call)
         key = (call.op, call.inputs, attributes, tuple(map(bool, call.outputs)))
         first = seen.setdefault(key, call)
         if first is call:
@@ -93,12 +93,34 @@ def _merge_constants(code: Code) -> bool:
     return changed
 
 
-def _frozen(call: ToyCall) -> Hashable:
+def frozen(call: ToyCall) -> Hashable:
+    """Return the attributes of a call in a form that can be compared."""
     return tuple(sorted((name, _hashable(value)) for name, value in call.attributes.items()))
 
 
-def _hashable(value: Any) -> str:  # noqa: ANN401 - an attribute has any type
+def _hashable(value: Any) -> Hashable:  # noqa: ANN401 - an attribute has any type
+    if isinstance(value, Code):
+        return _canonical(value)
     return f"{value.dtype}{value.shape}{value.tobytes()!r}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def same_code(first: Code, second: Code) -> bool:
+    """Tell whether two bodies are the same calls in the same order, whatever their values are called."""
+    return _canonical(first) == _canonical(second)
+
+
+def _canonical(code: Code) -> Hashable:
+    """Return the calls and outputs of a body with numbers in place of names, and elements in place of constants."""
+    names: dict[str, Hashable] = {"": ""}
+    names.update((name, place) for place, name in enumerate(code.inputs))
+    names.update((name, (value.dtype.str, value.shape, value.tobytes())) for name, value in code.constants.items())
+    calls = []
+    for call in code.calls:
+        names.update((name, len(names)) for name in call.outputs if name)
+        calls.append(
+            (call.op, tuple(names[name] for name in call.inputs), tuple(map(bool, call.outputs)), frozen(call))
+        )
+    return tuple(calls), tuple(names[name] for name in code.outputs)
 
 
 def remove_dead(code: Code, bugs: Bugs) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.ir import Bugs, Code, ToyCall
-from miscompile.targets.toy.passes.rewriting import int64, integers, kind_of, only_use, swapped_pairs
+from miscompile.targets.toy.passes.rewriting import int64, integers, kind_of, only_use, reduced_axes, swapped_pairs
 
 
 def fuse_matmul_add(code: Code, call: ToyCall, bugs: Bugs) -> bool:
@@ -180,11 +180,6 @@ def fuse_relu_clip(code: Code, call: ToyCall, bugs: Bugs) -> bool:
 _ASSOCIATIVE = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 
 
-def _axes_of(code: Code, call: ToyCall, rank: int) -> tuple[int, ...] | None:
-    axes = integers(code.constant(call.input(1))) if call.input(1) else call.get("axes")
-    return tuple(sorted({axis % rank for axis in axes})) if axes and rank else None
-
-
 def _without_axes(call: ToyCall) -> Mapping[str, Any]:
     return {name: value for name, value in call.attributes.items() if name != "axes"}
 
@@ -198,8 +193,8 @@ def fuse_reductions(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     keep = inner.get("keepdims", 1) == 1
     if keep != (call.get("keepdims", 1) == 1):
         return False
-    first = _axes_of(code, inner, rank)
-    second = _axes_of(code, call, rank if keep or first is None else rank - len(first))
+    first = reduced_axes(code, inner, rank)
+    second = reduced_axes(code, call, rank if keep or first is None else rank - len(first))
     if first is None or second is None:
         return False
     if not keep and "reduce_fusion_keepdims" not in bugs:

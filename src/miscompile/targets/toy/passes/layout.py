@@ -104,7 +104,8 @@ def clean_shapes(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     return True
 
 
-def _constant_slices(code: Code, call: ToyCall, rank: int) -> dict[int, slice] | None:
+def constant_slices(code: Code, call: ToyCall, rank: int) -> dict[int, slice] | None:
+    """Return the Python slice of each axis that a Slice names; None unless all of its operands are constants."""
     operands = [code.constant(name) if name else None for name in (*call.inputs[1:], "", "")[:4]]
     starts, ends, axes, steps = operands
     missing = any(value is None and name for value, name in zip(operands, call.inputs[1:], strict=False))
@@ -120,7 +121,7 @@ def merge_slices(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     middle = code.shape(call.inputs[0])
     if inner is None or source is None or middle is None:
         return False
-    first, second = _constant_slices(code, inner, len(source)), _constant_slices(code, call, len(source))
+    first, second = constant_slices(code, inner, len(source)), constant_slices(code, call, len(source))
     if first is None or second is None:
         return False
     steps = [bounds.step for bounds in (*first.values(), *second.values())]

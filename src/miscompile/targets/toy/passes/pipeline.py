@@ -1,6 +1,9 @@
-"""The order of the passes, and the levels."""
+"""The order of the passes, the levels, and the function that runs passes in rounds."""
 
-from miscompile.targets.toy.ir import Bugs, Code
+from collections.abc import Callable
+from dataclasses import replace
+
+from miscompile.targets.toy.ir import BRANCHES, Bugs, Code
 from miscompile.targets.toy.passes import arithmetic, casts, cleanup, fatal, fusion, layout, selection
 from miscompile.targets.toy.passes.rewriting import Pass, peephole
 
@@ -44,19 +47,51 @@ PASSES: tuple[Pass, ...] = (
 ROUNDS = 3
 
 
-def optimise(code: Code, level: str, disabled: frozenset[str], bugs: Bugs) -> tuple[str, ...]:
+def optimise(
+    code: Code, level: str, disabled: frozenset[str], bugs: Bugs, passes: tuple[Pass, ...] = PASSES
+) -> tuple[str, ...]:
     """Rewrite `code` in place and return the names of the passes that changed it, in the order of the pipeline.
 
     The passes run in rounds, because a rewrite of one pass can enable another pass. Level `off` runs nothing.
     """
     if level == "off":
         return ()
-    chosen = [entry for entry in PASSES if entry.name not in disabled and (entry.basic or level == "full")]
-    fired: set[str] = set()
+    chosen = [entry for entry in passes if entry.name not in disabled and (entry.basic or level == "full")]
+    fired = _simplify(code, [entry for entry in chosen if not entry.last], bugs)
+    fired |= _close(code, [entry for entry in chosen if entry.last], bugs)
+    return tuple(entry.name for entry in chosen if entry.name in fired)
+
+
+def _simplify(code: Code, passes: list[Pass], bugs: Bugs) -> set[str]:
+    """Run passes in rounds, first on the bodies in a program; return the names of those that changed it."""
+    fired = _in_bodies(code, passes, bugs, _simplify)
     for _ in range(ROUNDS):
-        changed = {entry.name for entry in chosen if entry.sweep(code, bugs)}
+        changed = {entry.name for entry in passes if entry.sweep(code, bugs)}
         fired |= changed
         if not changed:
             break
     selection.lower(code, bugs)
-    return tuple(entry.name for entry in PASSES if entry.name in fired)
+    return fired
+
+
+def _close(code: Code, passes: list[Pass], bugs: Bugs) -> set[str]:
+    """Run the last passes once; return the names of those that changed the program or a body in it.
+
+    They come after the rounds of the whole program, because a round may take the calls of a body into the program,
+    where an operand may have another storage.
+    """
+    fired = _in_bodies(code, passes, bugs, _close) if passes else set()
+    return fired | {entry.name for entry in passes if entry.sweep(code, bugs)}
+
+
+def _in_bodies(
+    code: Code, passes: list[Pass], bugs: Bugs, rewrite: Callable[[Code, list[Pass], Bugs], set[str]]
+) -> set[str]:
+    """Rewrite the branches of every If."""
+    fired: set[str] = set()
+    for call in [call for call in code.calls if call.op == "If"]:
+        bodies = {name: call.get(name).copy() for name in BRANCHES}
+        for body in bodies.values():
+            fired |= rewrite(body, passes, bugs)
+        code.swap(call, replace(call, attributes={**call.attributes, **bodies}))
+    return fired

@@ -18,11 +18,16 @@ RewriteRule = Callable[[Code, ToyCall, Bugs], bool]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A named rewrite. Level `basic` runs the basic ones only, `full` all."""
+    """A named rewrite. Level `basic` runs the basic ones only, `full` all.
+
+    The `last` ones choose storage and loops: they run once after the rounds of all others, which do not know the calls
+    that they write.
+    """
 
     name: str
     sweep: ProgramSweep
     basic: bool = False
+    last: bool = False
 
 
 def peephole(*rules: RewriteRule) -> ProgramSweep:
@@ -82,3 +87,9 @@ def reshape_to(code: Code, value: str, shape: ToyShape, output: str) -> ToyCall:
 def swapped_pairs(call: ToyCall) -> tuple[tuple[str, str], ...]:
     """Return the operands of a binary call in both orders."""
     return ((call.inputs[0], call.inputs[1]), (call.inputs[1], call.inputs[0]))
+
+
+def reduced_axes(code: Code, call: ToyCall, rank: int) -> tuple[int, ...] | None:
+    """Return the axes that a reduction names, sorted; None when they are unknown, or it names none."""
+    axes = integers(code.constant(call.input(1))) if call.input(1) else call.get("axes")
+    return tuple(sorted({axis % rank for axis in axes})) if axes and rank else None

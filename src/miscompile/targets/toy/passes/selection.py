@@ -35,11 +35,16 @@ def lower(code: Code, bugs: Bugs) -> None:
 
     Has mean_by_reciprocal and the faults of memory.
     """
-    chosen = dict(kernels for name, kernels in _FAULTY.items() if name in bugs)
-    for call in list(code.calls):
-        if call.op in chosen:
-            _become(code, call, chosen[call.op])
+    _damage(code, bugs)
     if "mean_by_reciprocal" in bugs:
         for call in list(code.calls):
             if call.op == "ReduceMean" and kind_of(code, call.inputs[0]) in ("i", "u"):
                 _become(code, call, "ReciprocalMean")
+
+
+def _damage(code: Code, bugs: Bugs) -> None:
+    """Faults of memory that are switched on."""
+    chosen = dict(kernels for name, kernels in _FAULTY.items() if name in bugs)
+    for call in list(code.calls):
+        if call.op in chosen:
+            _become(code, call, chosen[call.op])
