@@ -3,7 +3,8 @@
 The other producers keep every value inside an interval in which no operator overflows or leaves its domain, so that
 rounding can be told from bugs. Here elements are NaN, infinities, zeros of either sign, the ends of types and of
 operators, among usual ones. Values are used again and again, because folds that forget special values replace
-operators of operators: `Log(Exp(x))`, `Mul(x, 0)`, `Div(x, x)`.
+operators of operators: `Log(Exp(x))`, `Mul(x, 0)`, `Div(x, x)`. A share of the programs has a motif instead, whose
+values and constants are such elements too.
 """
 
 import math
@@ -23,14 +24,17 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
-from miscompile.ops.facts import Facts
+from miscompile.ops.facts import Exactness, Facts
 from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape
 from miscompile.ops.special import special_elements
 from miscompile.ops.support import Support
-from miscompile.ops.values import Style, choose_range, draw
+from miscompile.ops.values import Range, Style, choose_range, draw
+from miscompile.patterns.language import Motif
+from miscompile.patterns.shipped import fusion_motifs, noop_motifs
 from miscompile.producers.finish import finish, inner_results, leaves
 from miscompile.producers.kinds import ProducerKind
+from miscompile.producers.motifs.plant import Mutations, plant
 from miscompile.producers.options import OPSETS
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite, insert
@@ -51,6 +55,9 @@ _VOCABULARY = (2, 4)
 _SCALAR = 0.5
 """Share of constants that are one number, as the neutral elements are that folds look for."""
 
+_MUTATIONS = Mutations(constant_value=0.2)
+"""Numbers of motifs are zeros of either sign more often here than elsewhere."""
+
 _PLAIN = (0.0, 1.0, 1.0, -1.0, 2.0, 0.5)
 """Scalars that folds look for; zero is of either sign."""
 
@@ -59,13 +66,14 @@ _PLAIN = (0.0, 1.0, 1.0, -1.0, 2.0, 0.5)
 class SpecialOptions:
     """The options of programs on special values.
 
-    A program has one to `nodes` operators, and tensors of at most `max_elements` elements; `special` is the share of
-    elements that are special; `ops`, `dtypes` and `opsets` restrict what is generated (empty: everything); `feeds` is
-    the number of sets of inputs for each program.
+    A program has one to `nodes` operators, and tensors of at most `max_elements` elements; a share `motifs` of the
+    programs begins with a motif; `special` is the share of elements that are special; `ops`, `dtypes` and `opsets`
+    restrict what is generated (empty: everything); `feeds` is the number of sets of inputs for each program.
     """
 
     nodes: int = 5
     special: float = 0.5
+    motifs: float = 0.4
     ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     opsets: tuple[int, ...] = OPSETS
@@ -79,28 +87,65 @@ class SpecialOptions:
         """Raise SpecError for values that leave nothing to generate."""
         if self.nodes < 1 or self.feeds < 1 or self.max_dim < 1 or self.max_elements < 1:
             raise SpecError("nodes, feeds, max_dim and max_elements must be at least 1")
-        if not 0 <= self.special <= 1 or self.share <= 0 or self.max_rank < 0:
-            raise SpecError("special is a number from 0 to 1, share more than 0, max_rank not negative")
+        if not (0 <= self.special <= 1 and 0 <= self.motifs <= 1) or self.share <= 0 or self.max_rank < 0:
+            raise SpecError("special and motifs are numbers from 0 to 1, share more than 0, max_rank not negative")
 
 
 class OpenScope(Scope):
     """A scope in which floats may have any value: operators that say what they give for it are never rejected."""
+
+    def __init__(
+        self, rng: random.Random, opset: int, options: SpecialOptions, limits: OperatorLimits, support: Support
+    ) -> None:
+        """Take the options of the programs; `rng` draws elements too."""
+        super().__init__(rng, opset, limits, Style(), support, elements=4 * options.max_elements)
+        self._options = options
+
+    def new_input(self, dtype: str, shape: Shape, span: Range) -> Operand:
+        """Add a graph input; one of floats has special elements and disregards `span`. See `Scope.new_input`."""
+        if not is_float(dtype) or (shape and min(shape) < 0):
+            return super().new_input(dtype, shape, span)
+        return self.new_special(dtype, shape)
+
+    def new_special(self, dtype: str, shape: Shape) -> Operand:
+        """Add a graph input with special elements, others in every feed."""
+        values = tuple([self.elements(dtype, shape) for _ in range(self._options.feeds)])
+        return self.new_cycled(values, _anything(dtype))
+
+    def drawn_constant(self, dtype: str, shape: Shape, span: Range) -> Operand:
+        """Add an initialiser; one of floats has special elements and disregards `span`."""
+        if not is_float(dtype):
+            return super().drawn_constant(dtype, shape, span)
+        return self.given_constant(self.elements(dtype, shape), _anything(dtype))
+
+    def elements(self, dtype: str, shape: Shape) -> Tensor:
+        """Draw elements, a share of them special."""
+        rng = self.rng
+        usual = draw(rng, dtype, shape, choose_range(dtype, Style(rng.random() < 0.5)))
+        count = math.prod(shape)
+        if not count or not (is_float(dtype) or dtype in INTEGERS):
+            return Tensor(dtype, usual)
+        pool = special_elements(dtype, _all_edges())
+        chosen = np.array([int(rng.random() * len(pool)) for _ in range(count)]).reshape(shape)
+        taken = np.array([rng.random() < self._options.special for _ in range(count)]).reshape(shape)
+        return Tensor(dtype, np.where(taken, pool[chosen], usual))
 
     def _facts(
         self, call: Call, types: tuple[TensorType, ...], spec: OpSpec, defined: Callable[[Call], bool]
     ) -> tuple[Facts, ...]:
         if spec.special is None or not any(operand and is_float(operand.dtype) for operand in call.inputs):
             return super()._facts(call, types, spec, defined)
+        if spec.exactness is Exactness.MOVES and not defined(call):  # its conditions are about sizes and places
+            raise RejectedDraft(f"{call.op} is undefined for these operands")
         return tuple([_anything(kind.dtype) for kind in types])
 
 
 class OpenSite(ScopeSite):
     """A site that gives floats without regard to the domain of an operator, special ones among them."""
 
-    def __init__(self, scope: Scope, dtype: str, draw_elements: Callable[[str, Shape], Tensor], feeds: int) -> None:
+    def __init__(self, scope: OpenScope, dtype: str) -> None:
         super().__init__(scope, dtype, reuse=0.9, constants=0.2)
-        self._elements = draw_elements
-        self._feeds = feeds
+        self._open = scope
 
     def _select(
         self, dtype: str, serves: Callable[[Shape], bool], within: tuple[float, float] | None
@@ -111,9 +156,8 @@ class OpenSite(ScopeSite):
         if within is not None and not is_float(dtype):
             return super()._create(dtype, shape, within, constant=constant)
         if self.rng.random() < constant:
-            return self.scope.given_constant(self._elements(dtype, shape), _anything(dtype))
-        values = tuple([self._elements(dtype, shape) for _ in range(self._feeds)])
-        operand = self.scope.new_cycled(values, _anything(dtype))
+            return self._open.given_constant(self._open.elements(dtype, shape), _anything(dtype))
+        operand = self._open.new_special(dtype, shape)
         self._taken.add(operand.name)
         return operand
 
@@ -135,6 +179,7 @@ class SpecialProducer:
         self.spec = print_spec("special", options)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._menu = cache(self._make_menu)
+        self._motifs = cache(self._make_motifs)
         if not any(self._menu(opset) for opset in options.opsets):
             raise UsageError("the target takes no operator about whose results on special values anything is said")
 
@@ -158,7 +203,10 @@ class SpecialProducer:
         dtype = rng.choices(dtypes, [_WEIGHTS.get(name, 1) for name in dtypes])[0]
         ops, weights = menu[dtype]
         words = tuple(rng.choices(ops, weights, k=rng.randint(*_VOCABULARY)))
-        scope = OpenScope(rng, opset, self._limits, Style(), self.support, elements=4 * options.max_elements)
+        scope = OpenScope(rng, opset, options, self._limits, self.support)
+        motifs = self._motifs(opset)
+        if motifs and rng.random() < options.motifs:
+            plant(scope, rng.choice(motifs), _MUTATIONS, dtypes=dtypes)
         wanted = 1 + int(rng.random() * options.nodes)
         for _ in range(3 * wanted):
             self._grow(scope, dtype, words)
@@ -168,25 +216,18 @@ class SpecialProducer:
         recipe: dict[str, Any] = {"producer": self.spec, "oracle": ORACLE, "opset": opset}
         return finish(scope, ends, options.feeds, recipe)
 
-    def _grow(self, scope: Scope, dtype: str, ops: tuple[str, ...]) -> None:
+    def _grow(self, scope: OpenScope, dtype: str, ops: tuple[str, ...]) -> None:
         """Add an operator, if its sampler finds operands."""
         mark = scope.mark()
-        site = OpenSite(scope, dtype, lambda kind, shape: self._elements(scope.rng, kind, shape), self.options.feeds)
         try:
-            insert(scope, scope.rng.choice(ops), site)
+            insert(scope, scope.rng.choice(ops), OpenSite(scope, dtype))
         except RejectedDraft:
             scope.rollback(mark)
 
-    def _elements(self, rng: random.Random, dtype: str, shape: Shape) -> Tensor:
-        """Draw elements, a share of them special."""
-        usual = draw(rng, dtype, shape, choose_range(dtype, Style(rng.random() < 0.5)))
-        count = math.prod(shape)
-        if not count or not (is_float(dtype) or dtype in INTEGERS):
-            return Tensor(dtype, usual)
-        pool = special_elements(dtype, _all_edges())
-        chosen = np.array([int(rng.random() * len(pool)) for _ in range(count)]).reshape(shape)
-        taken = np.array([rng.random() < self.options.special for _ in range(count)]).reshape(shape)
-        return Tensor(dtype, np.where(taken, pool[chosen], usual))
+    def _make_motifs(self, opset: int) -> tuple[Motif, ...]:
+        """Return the motifs of operators that the target takes and about which something is specified."""
+        taken = {op for ops, _ in self._menu(opset).values() for op in ops}
+        return tuple([motif for motif in (*fusion_motifs(), *noop_motifs()) if taken.issuperset(motif.operators)])
 
     def _make_menu(self, opset: int) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return by main type the operators that the target takes, with their weights."""

@@ -68,7 +68,7 @@ class Strict:
         self.options = options
         self.support = support
         self.coverage = Coverage()
-        self.mutations = Mutations()
+        self.mutations = Mutations(other_operator=0.0) if options.ops else Mutations()
         self.spec = print_spec("strict", options)
         self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)

@@ -18,6 +18,7 @@ from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import has_axis, shape_of
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Sampler, Shape, ShapeRule, Site, always
+from miscompile.ops.special import IEEE
 from miscompile.ops.structural import (
     accumulated,
     axis_of,
@@ -333,6 +334,7 @@ SPECS = (
     replace(
         _spec("Gather", _gather, _gather_holds, shapes=rules.gather),
         well_formed=has_axis(0),
+        special=IEEE,
         defined_on=_inside,
         fusion="injective",
         traits=("shape-arithmetic",),
@@ -340,12 +342,14 @@ SPECS = (
     replace(
         _spec("GatherElements", _gather_elements, _gather_holds, shapes=rules.like_second),
         well_formed=_page_elements,
+        special=IEEE,
         defined_on=_inside,
         fusion="injective",
     ),
     replace(
         _spec("GatherND", _gather_nd, _gather_nd_holds, shapes=rules.gather_nd),
         well_formed=_page_gather_nd,
+        special=IEEE,
         defined_on=_tuples_inside,
         fusion="injective",
     ),

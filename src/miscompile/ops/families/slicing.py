@@ -17,6 +17,7 @@ from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import different_axes, numbers_of, scalars, shape_of
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Sampler, Shape, ShapeRule, Site, always
+from miscompile.ops.special import IEEE
 from miscompile.ops.structural import (
     accumulated,
     carried,
@@ -267,7 +268,7 @@ def _move(
     since: int = 13,
     shapes: ShapeRule = "inferred",
 ) -> OpSpec:
-    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "slicing", defined, since, shapes=shapes)
+    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "slicing", defined, since, shapes=shapes, special=IEEE)
 
 
 def _page_slice(call: Call) -> bool:

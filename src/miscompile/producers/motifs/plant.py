@@ -3,13 +3,13 @@
 Optimisers tend to be wrong where their pattern occurs in an uncommon setting: another dtype or rank, a one-element
 constant of another rank, an input instead of an initialiser, an omitted optional operand, the same operand twice, an
 inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis or order,
-another slice position, a broadcast operand instead of one of full shape. All mutations are drawn from the scope's
-random stream.
+another slice position, a broadcast operand instead of one of full shape, another value of the same type where a pattern
+needs the same one, another operator of the same kind. All mutations are drawn from the scope's random stream.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +42,17 @@ _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor",
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
 """Operators whose first two operands have the same type constraints, so that one value can be both."""
 
+_KINDS = (
+    ("Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Neg", "Sqrt", "Log", "Sign", "Floor", "Reciprocal", "Erf"),
+    ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"),
+    ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"),
+    ("And", "Or", "Xor"),
+    ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2"),
+    ("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+)
+_KIN = {op: tuple(other for other in kind if other != op) for kind in _KINDS for op in kind}
+"""The other operators of a kind: they take the same operands, so that a pattern with one of them is a near miss."""
+
 _ATTEMPTS = 3
 _PICKS = 8
 """Number of drawn no-ops to try for an operand."""
@@ -65,9 +76,11 @@ class Mutations:
     integers: float = 0.04
     elements: float = 0.04
     broadcast: float = 0.04
+    other_operand: float = 0.02
+    other_operator: float = 0.02
 
 
-NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+NONE = Mutations(*[0.0] * len(fields(Mutations)))
 
 
 @dataclass(slots=True)
@@ -177,12 +190,18 @@ def _matches(statement: MotifValue, shape: Shape, bound: Mapping[str, int]) -> b
     return True
 
 
-@lru_cache(1 << 12)
 def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
 
-    Zeros lose their sign; no motif depends on it. Raises RejectedDraft where the type has no such number.
+    Raises RejectedDraft where the type has no such number.
     """
+    return _tensor_of(value, math.copysign(1.0, value), shape, dtype)
+
+
+@lru_cache(1 << 12)
+def _tensor_of(value: float, sign: float, shape: Shape, dtype: str) -> Tensor:
+    """Return the constant; `sign` tells the zeros apart, which are equal."""
+    del sign
     if not is_float(dtype):
         info = DTYPES[dtype]
         if not math.isfinite(value):
@@ -334,7 +353,8 @@ class _Planter:
         arguments = [self._argument(argument) for argument in statement.arguments]
         self._mutate_arguments(statement.op, arguments)
         attributes = self._attributes(statement, arguments)
-        results = self.scope.apply(Call(statement.op, tuple(arguments), attributes, len(statement.names)))
+        op = self._operator(statement)
+        results = self.scope.apply(Call(op, tuple(arguments), attributes, len(statement.names)))
         for name, result in zip(statement.names, results, strict=True):
             planted = self._noop(result)
             self.bound[name] = planted
@@ -351,6 +371,12 @@ class _Planter:
                 return self.bound[argument.name].dtype
         return self.dtype
 
+    def _operator(self, statement: MotifCall) -> str:
+        """Return the operator of a call, or another one of its kind."""
+        if statement.op not in _KIN or statement.attributes or not self._hit(self.mutations.other_operator):
+            return statement.op
+        return self.rng.choice(_KIN[statement.op])
+
     def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
         if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
             arguments.reverse()
@@ -358,6 +384,13 @@ class _Planter:
             arguments[1] = arguments[0]
         if len(arguments) > 1 and self._hit(self.mutations.drop_optional):
             arguments.pop()
+
+    def _other(self, operand: Operand) -> Operand:
+        """Return another value of the type and shape, if there is one, else a new input."""
+        alike = [one for one in self.scope.pool[operand.dtype] if one.shape == operand.shape and one.value is None]
+        if len(alike) > 1:
+            return self.rng.choice(alike)
+        return self.scope.new_input(operand.dtype, operand.shape, choose_range(operand.dtype, self.scope.style, None))
 
     def _noop(self, result: Operand) -> Operand:
         if not self.noops or not self._hit(self.mutations.noop):
@@ -370,7 +403,8 @@ class _Planter:
             case None:
                 return None
             case Ref(name):
-                return self.bound[name]
+                given = self.bound[name]
+                return self._other(given) if given.value is None and self._hit(self.mutations.other_operand) else given
             case Number(value):
                 return self._number(self._mutated(value))
             case Full(value, sizes):

@@ -149,9 +149,9 @@ def takes(pattern: Pattern, opset: int) -> bool:
 
 @cache
 def _stands(call: MotifCall, opset: int) -> bool:
-    """Tell whether `opset` has the operator of a call with its attributes; axes may be an operand instead."""
+    """Tell whether `opset` has the operator of a call with its operands and attributes; axes may be an operand."""
     known = schema(call.op, opset, specs()[call.op].domain)
-    if known is None:
+    if known is None or len(call.arguments) > known.max_input:
         return False
     named = {*known.attributes, *(formal.name for formal in known.inputs if formal.name == "axes")}
     return all(name in named for name, _ in call.attributes)

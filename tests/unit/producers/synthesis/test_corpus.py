@@ -59,7 +59,7 @@ def test_lanes_begin_with_what_the_others_found(corpus: Corpus) -> None:
     run(producer(corpus), 20)
     other = Corpus(corpus.folder, "lane-1", "toy")
     run(producer(other), 20, "other")
-    assert len(producer(corpus).pool.entries) == 23
+    assert len(producer(corpus).pool.entries) == 24
     assert {path.name for path in corpus.folder.iterdir()} == {"lane-0.patterns", "lane-1.patterns"}
 
 

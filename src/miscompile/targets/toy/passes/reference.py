@@ -48,15 +48,15 @@ _EXTENSION = (
     Pass("DequantisationSinking", peephole(quantised.move_before_dequantisation)),
     Pass("QuantisedRelu", peephole(quantised.drop_relu_before_quantisation)),
     Pass("QuantisedTable", peephole(quantised.tabulate)),
-    Pass("GemmTranspose", peephole(products.transpose_inside_gemm)),
-    Pass("MatMulTranspose", peephole(products.transpose_inside_matmul)),
-    Pass("MatMulScaleFolding", peephole(products.scale_weights)),
+    Pass("GemmTranspose", peephole(products.transpose_inside_gemm), rounds=True),
+    Pass("MatMulTranspose", peephole(products.transpose_inside_matmul), rounds=True),
+    Pass("MatMulScaleFolding", peephole(products.scale_weights), rounds=True),
     Pass("PoolToReduce", peephole(products.reduce_for_pool)),
-    Pass("SoftmaxRecognition", peephole(products.recognise_softmax)),
+    Pass("SoftmaxRecognition", peephole(products.recognise_softmax), rounds=True),
 )
 
 _CLOSING = (
-    Pass("MatMulTiling", peephole(storage.tile_matmul), last=True),
+    Pass("MatMulTiling", peephole(storage.tile_matmul), last=True, rounds=True),
     Pass("BlockTransposition", peephole(storage.block_transpose), last=True),
     Pass("ElementwiseLoop", peephole(storage.fuse_elementwise), last=True),
     Pass("BufferReuse", storage.reuse_buffers, last=True),
@@ -72,3 +72,7 @@ REFERENCE_PASSES: tuple[Pass, ...] = (
     *(entry for entry in PASSES if entry.name in _CLEANING),
     *_CLOSING,
 )
+
+ROUNDING = frozenset(entry.name for entry in REFERENCE_PASSES if entry.rounds)
+"""The passes that change the order or the number of roundings, so that they can also overflow where the program does
+not, or the reverse. Compilers that promise IEEE 754 keep such passes behind a flag for fast arithmetic."""

@@ -21,13 +21,14 @@ class Pass:
     """A named rewrite. Level `basic` runs the basic ones only, `full` all.
 
     The `last` ones choose storage and loops: they run once after the rounds of all others, which do not know the calls
-    that they write.
+    that they write. Those that `rounds` change the order or the number of roundings.
     """
 
     name: str
     sweep: ProgramSweep
     basic: bool = False
     last: bool = False
+    rounds: bool = False
 
 
 def peephole(*rules: RewriteRule) -> ProgramSweep:
