@@ -1,6 +1,7 @@
 """The graph under construction: rollback, guards, and motifs that can really be planted."""
 
 import random
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -166,12 +167,41 @@ def test_mutations_only_touch_settings() -> None:
     for number, motif in enumerate(catalogue()):
         known = scope(number)
         kept = snapshot(known)
-        planted = plant(known, motif, Mutations(*[0.3] * 14), noop_motifs())
+        planted = plant(known, motif, Mutations(*[0.3] * len(fields(Mutations))), noop_motifs())
         if planted is None:
             assert snapshot(known) == kept
         else:
             assert leaves(known)
             assert set(planted.outputs) <= set(known.producer)
+
+
+def test_a_near_miss_has_another_value_of_the_type_where_the_pattern_needs_the_same_one() -> None:
+    motif = only("x = value(2, 3)\na = Sigmoid(x)\ny = Mul(x, a)\ndtypes('float32')")
+    known = scope(1)
+    assert plant(known, motif, replace(NONE, other_operand=1.0)) is not None
+    first, last = known.nodes
+    assert last.inputs[0] != first.inputs[0]
+    assert len({known.operands[name].shape for name in (*first.inputs, *last.inputs)}) == 1
+
+
+def test_a_near_miss_has_another_operator_of_the_same_kind() -> None:
+    motif = only("x = value(2, 3)\na = Exp(x)\nb = Add(a, x)\ny = Transpose(b, perm=(1, 0))\ndtypes('float32')")
+    met = set()
+    for seed in range(20):
+        known = scope(seed)
+        assert plant(known, motif, replace(NONE, other_operator=1.0)) is not None
+        met.add(tuple(node.op for node in known.nodes if node.op != "Clip"))
+    met.discard(("Exp", "Add", "Transpose"))  # where the other operators are not defined, the motif is planted as it is
+    assert len(met) > 5
+    assert not any("Exp" in ops or "Add" in ops for ops in met)
+    assert all(ops[-1] == "Transpose" for ops in met)
+
+
+def test_the_sign_of_a_zero_is_kept() -> None:
+    known = scope(1)
+    assert plant(known, only("x = value(2)\na = Add(x, 0.0)\ny = Add(a, -0.0)\ndtypes('float32')"), NONE) is not None
+    zeros = [known.operands[node.inputs[1]].value for node in known.nodes]
+    assert [bool(np.signbit(zero)) for zero in zeros if zero is not None] == [False, True]
 
 
 def test_float_motifs_take_the_default_floats() -> None:

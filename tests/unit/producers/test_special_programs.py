@@ -32,6 +32,20 @@ def test_programs_are_valid_and_name_their_oracle() -> None:
     assert len(kinds) > 40
 
 
+def test_motifs_are_planted_on_special_values() -> None:
+    """Motifs have operators that the producer hardly draws side by side, as in the chain of a normalisation."""
+    motifs = SpecialProducer(SpecialOptions(motifs=1.0, nodes=1), Support(open=True))
+    sizes, odd = [], 0
+    for seed in range(60):
+        case = motifs.propose(random.Random(seed))
+        model = read(case.program.payload)
+        check(model)
+        sizes.append(len(model.graph.nodes))
+        odd += any(is_float(value.dtype) and not np.isfinite(value.array).all() for value in case.feeds[0])
+    assert max(sizes) >= 4
+    assert odd > 15
+
+
 def test_the_same_stream_gives_the_same_program() -> None:
     one, other = (PRODUCER.propose(random.Random(5)) for _ in range(2))
     assert one.program == other.program
