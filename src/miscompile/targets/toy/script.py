@@ -12,10 +12,10 @@ _RUN = '''\
 {% set alike = not guards or transform == other or reference is none %}
 {% set usual = 'parse_spec("%s")' % other if other else "None" %}
 BUGS = {{ options.get("bugs", "none") | literal }}
-{%- if "optimiser" in options %}
+{% if "optimiser" in options %}
 OPTIMISER = {{ options["optimiser"] | literal }}
-{%- endif %}
-{%- set chosen = ", optimiser=OPTIMISER" if "optimiser" in options else "" %}
+{% endif %}
+{% set chosen = ", optimiser=OPTIMISER" if "optimiser" in options else "" %}
 
 
 def run(level, off={{ "()" if alike else "None" }}):

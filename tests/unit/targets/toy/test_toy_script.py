@@ -34,3 +34,10 @@ def test_script_shows_the_bug_and_the_culprit(capsys: pytest.CaptureFixture[str]
 def test_script_of_a_healthy_toy_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(script("toy"), "repro.py", "exec"), {})
     assert "the bug does not show" in capsys.readouterr().out
+
+
+def test_script_names_the_optimiser(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exec(compile(script("toy{bugs=sub_self_dtype,optimiser=reference}"), "repro.py", "exec"), {})
+    assert caught.value.code == 1
+    assert "without SelfCancellation the results are right" in capsys.readouterr().out
