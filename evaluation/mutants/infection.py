@@ -1,18 +1,70 @@
 """Which mutants does a test concern? The sound optimiser, instrumented, tells it in one run for all of them.
 
-A mutant of the test of an `if` is infected when its test gave another answer somewhere than the sound one. Any other
-mutant is infected when its statement was executed. Only infected mutants are run, because the others compute what the
-sound optimiser computes.
+A mutant of the test of an `if`, or of a value that is assigned or returned, is infected when it gave another answer or
+value somewhere than the sound one. Any other mutant is infected when its statement was executed. Only infected mutants
+are run, because the others compute what the sound optimiser computes.
 """
 
 import ast
 import copy
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
+
+import numpy as np
 
 from miscompile.targets.toy.mutants import MUTATED, Modules, MutationSite, sites_of, source_of
 
-_WRITES = frozenset({"_rescale", "merge_reshapes", "rule", "sweep", "_become", "setdefault", "add_constant"})
-"""Functions that a test of an `if` may call and that change the program, so that it cannot be tried twice."""
+_PLAIN_WRITES = frozenset(
+    {
+        "append", "extend", "insert", "remove", "pop", "add", "update", "setdefault", "clear", "sort", "next",
+        "fresh", "add_constant", "swap", "bypass", "swap_out", "rename", "retain",
+        "rule", "sweep",
+    }
+)  # fmt: skip
+"""Functions that change a program, a container or an iterator, so that an expression with them cannot be tried twice:
+those of Python and of `Code`, and parameters that are rules. `_writers` adds the functions of the passes."""
+
+
+@cache
+def _writers() -> frozenset[str]:
+    """Return the names of all functions that write, because they call one or put something into what they are given."""
+    functions = [
+        one for module in MUTATED for one in ast.walk(ast.parse(source_of(module))) if isinstance(one, ast.FunctionDef)
+    ]
+    found = set(_PLAIN_WRITES) | {one.name for one in functions if _stores(one)}
+    while True:
+        more = {one.name for one in functions if one.name not in found and found & _called(one)}
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _stores(function: ast.FunctionDef) -> bool:
+    """Tell whether a function assigns to an element or an attribute of something."""
+    return any(
+        isinstance(one, ast.Subscript | ast.Attribute) and isinstance(one.ctx, ast.Store) for one in ast.walk(function)
+    )
+
+
+def _called(root: ast.AST) -> set[str]:
+    return {
+        getattr(one.func, "id", getattr(one.func, "attr", "")) for one in ast.walk(root) if isinstance(one, ast.Call)
+    }
+
+
+def _same(one: object, other: object) -> bool:
+    """Tell whether two values are the same to the last bit; what cannot be compared is not."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray | np.generic) and isinstance(other, np.ndarray | np.generic):
+        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(_same, one.values(), other.values()))
+    return isinstance(one, str | bool | int | np.dtype | slice | set | frozenset) and one == other
 
 
 class Infection:
@@ -38,11 +90,18 @@ class Infection:
         self.names.update(self._of_statement[number])
 
     def _tried(self, sound: Callable[[], object], others: tuple[tuple[str, Callable[[], object]], ...]) -> None:
-        wanted = bool(sound())
+        others = tuple([entry for entry in others if entry[0] not in self.names])
+        if not others:
+            return
+        try:
+            wanted = sound()
+        except Exception:  # noqa: BLE001 - the pass will raise it; nothing is known of the mutants
+            self.names.update(name for name, _ in others)
+            return
         for name, other in others:
             if name not in self.names:
                 try:
-                    infected = bool(other()) != wanted
+                    infected = not _same(other(), wanted)
                 except Exception:  # noqa: BLE001 - whatever the mutant raises, it is not what the sound test does
                     infected = True
                 if infected:
@@ -61,9 +120,9 @@ class Infection:
                          if isinstance(one, ast.Constant) and isinstance(one.value, str)}  # fmt: skip
                 self._tables.append((site.mutant.name, frozenset(words)))
                 continue
-            test = _changed_test(site)
-            if test is not None:
-                tried.setdefault(statement, []).append((site.mutant.name, test))
+            changed = _changed_expression(site)
+            if changed is not None:
+                tried.setdefault(statement, []).append((site.mutant.name, changed))
             else:
                 reached.setdefault(statement, []).append(site.mutant.name)
         probes = {one: list(self._probes(one, reached, tried)) for one in {*reached, *tried}}
@@ -81,9 +140,10 @@ class Infection:
             self._of_statement[number] = reached[statement]
             yield _call("__reached__", ast.Constant(number))
         if statement in tried:
-            assert isinstance(statement, ast.If)
+            sound = _computed(statement)
+            assert sound is not None
             others = [ast.Tuple([ast.Constant(name), _thunk(test)], ast.Load()) for name, test in tried[statement]]
-            yield _call("__tried__", _thunk(copy.deepcopy(statement.test)), ast.Tuple(list(others), ast.Load()))
+            yield _call("__tried__", _thunk(sound), ast.Tuple(list(others), ast.Load()))
 
 
 def _thunk(test: ast.expr) -> ast.expr:
@@ -95,21 +155,33 @@ def _call(name: str, *args: ast.expr) -> ast.stmt:
     return ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(args), []))
 
 
-def _changed_test(site: MutationSite) -> ast.expr | None:
-    """Return the test of the mutant if the change is in a test of an `if` that can be tried."""
+def _computed(statement: ast.stmt | None) -> ast.expr | None:
+    """Return a copy of the expression that says what a statement does: the answer of an `if`, or a value."""
+    match statement:
+        case ast.If(test=test):
+            return ast.UnaryOp(ast.Not(), copy.deepcopy(test))
+        case ast.Assign(value=value) | ast.Return(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value):
+            return copy.deepcopy(value)
+    return None
+
+
+def _changed_expression(site: MutationSite) -> ast.expr | None:
+    """Return what the statement of a mutant computes, if that is all that the change is about and it can be tried."""
     statement = site.statement
-    if not isinstance(statement, ast.If) or not (site.in_test or site.place.node is statement):
+    sound = _computed(statement)
+    if sound is None or statement is None or _called(sound) & _writers():
         return None
-    called = {getattr(one.func, "id", getattr(one.func, "attr", "")) for one in ast.walk(statement.test)
-              if isinstance(one, ast.Call)}  # fmt: skip
-    if called & _WRITES:
+    if isinstance(statement, ast.If):
+        if site.place.node is statement:  # a guard that is gone, or has fewer conditions
+            return _computed(site.changed) if isinstance(site.changed, ast.If) else ast.Constant(True)
+        if not site.in_test:
+            return None
+    elif site.place.node is statement:
         return None
-    if site.place.node is statement:
-        return copy.deepcopy(site.changed.test) if isinstance(site.changed, ast.If) else ast.Constant(False)
     site.place.put(site.changed)
-    test = copy.deepcopy(statement.test)
+    changed = _computed(statement)
     site.place.put(site.place.node)
-    return test
+    return None if changed is None or _called(changed) & _writers() else changed
 
 
 def _insert(tree: ast.AST, probes: dict[ast.stmt, list[ast.stmt]]) -> None:
