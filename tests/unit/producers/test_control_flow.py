@@ -125,7 +125,7 @@ def runs_in_the_reference(case: Case) -> bool:
 
 def test_results_have_the_types_and_lie_in_the_bounds_that_are_claimed() -> None:
     producer, compared = Strict(OPTIONS, OPEN), 0
-    for index in range(90):
+    for index in range(180):
         known, outputs, _ = producer.grow(stream(4, "bounds", index))
         case = Finisher(known).case(outputs, 1, {})
         if not runs_in_the_reference(case):

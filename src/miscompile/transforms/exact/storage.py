@@ -213,7 +213,7 @@ _SPELLED = frozenset({onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT, onnx.A
 """Kinds of defaults that are written explicitly; not lists, because those of RNN, GRU and LSTM depend on the direction.
 """
 
-_COUNTED = frozenset({"SplitToSequence"})
+_COUNTED = frozenset({"Optional", "SplitToSequence"})
 """Operators whose shape inference in onnx (1.23) counts the written operands, even if the last one is empty."""
 
 

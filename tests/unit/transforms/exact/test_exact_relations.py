@@ -1,9 +1,10 @@
 """Every relation over generated models: valid, the same signature, and the same bits from ONNX Runtime, passes off.
 
 Two things are not held to the bit. ONNX Runtime computes 16-bit floats in 32 bits and rounds where nodes meet, so that
-a node more or less moves a rounding. And slices of a Scan lie at other addresses, for which sums have other kernels.
+a node more or less moves a rounding. And a value may lie at another address, for which a sum has another kernel.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -63,6 +64,9 @@ FORMS: Mapping[str, tuple[Callable[[int], Placed], int]] = {
 """Forms, each with the least number of models that must be changed and must run."""
 
 MOVED = ("float16", "bfloat16")
+SUMS = re.compile(r" (MatMul|Gemm|Einsum|Conv\w*|Reduce\w+|Attention|RNN|GRU|LSTM|\w*Normalization)\(")
+"""Operators that add, in an order that depends on the addresses of their operands."""
+
 LOOSE = {"wrap scan", "wrap any", "wrap if", "wrap if computed", "wrap loop", "wrap loop computed", "overridable"}
 """Forms after which kernels may add in another order: a nested Scan may be among the wrappings."""
 
@@ -71,8 +75,9 @@ def holds(sample: Sample, results: Results, *, loosely: bool) -> bool:
     """Tell whether the results are the sample's own: to the bit, or nearly where that is all one can ask."""
     if same(results, sample.results):
         return True
-    moved = any(word in print_model(sample.model) for word in MOVED)
-    if not (moved or loosely):
+    text = print_model(sample.model)
+    moved = any(word in text for word in MOVED)
+    if not (moved or loosely or SUMS.search(text)):
         return False
     tolerance = 0.05 if moved else 1e-4
     return all(
