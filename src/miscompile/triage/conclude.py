@@ -152,7 +152,7 @@ class _Triage:
     def conclude(self, budget: Budget) -> Concluded:
         """Return the finding's new state, and the other violations that its reduction met."""
         self._tell("repeating")
-        case, found = self._plainest(self.stored.original or self.stored.finding.case)
+        case, found = self._plainest(self._start())
         first = examine(case, found, self.pool, stream(self.seed, "patience"))
         known = self._recognised(case, first)
         if known is not None:
@@ -171,7 +171,8 @@ class _Triage:
             self._tell("bisecting", reduced.case)
             guilty = self._guilty(reduced.case, held, guilty)
         self._tell("confirming", reduced.case)
-        return Concluded(self._report(case, held, reduced, guilty), self._findings_of(reduced.slippages))
+        original = self.stored.original or case
+        return Concluded(self._report(original, held, reduced, guilty), self._findings_of(reduced.slippages))
 
     def _tell(self, phase: str, case: Case | None = None) -> None:
         """Tell the phase that begins, with the size of the program where it is known."""
@@ -186,6 +187,18 @@ class _Triage:
             return None
         own = self.stored.finding.identifier
         return self.triaged.recognise(case, first.verdict.evidence, first.faulty, own)
+
+    def _start(self) -> Case:
+        """Return the case whose reduction begins: the unreduced one, unless only the reduced one violates the property.
+
+        A reduction may end at plainer builds than it began with, and the finding has the builds of its end only.
+        """
+        reduced, original = self.stored.finding.case, self.stored.original
+        if original is None:
+            return reduced
+        found = stored_property(self.stored, self.settings.context)
+        seen = examine(original, found, self.pool, stream(self.seed, "start"))
+        return original if isinstance(seen.verdict, Violated) else reduced
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
         """Return the finding's case and property, simplified before the reduction.
