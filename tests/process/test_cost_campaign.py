@@ -54,7 +54,7 @@ def test_a_worker_measures_the_stages_where_a_build_asks_for_it() -> None:
 
 @pytest.mark.slow  # a campaign with triage, minutes of CPU time
 def test_a_fault_that_costs_time_is_found_reduced_and_reported(tmp_path: Path, start: Start) -> None:
-    small = ("--ops", "Abs,Neg,Relu", "--dtypes", "float32", "--nodes", "3")  # a series can be made of each such program
+    small = ("--ops", "Abs,Neg,Relu", "--dtypes", "float32", "--nodes", "3")  # a series can be made of these
     words = ("--check", "cost", "--seed", "2", "--workers", "1", "--tests", "1", *small, "--json")
     code, stdout, stderr = start(tmp_path / "out", FAULTY, *words, limit=60.0).end(900)
     assert code == 1, stderr
