@@ -120,7 +120,7 @@ class Traced(Synthesised):
         super()._remember(number, scope, entry, pattern, spliced)
         self._traces[number] = Trace(
             _made(scope.nodes[: spliced.first]),
-            _made(scope.nodes[spliced.first : spliced.last]),
+            _made(_needed(scope.nodes[spliced.first : spliced.last], {one.name for one in spliced.placed.outputs})),
             _made(_rest(scope.nodes[spliced.last :], entry.host.seed.graph.nodes[spliced.point :])),
         )
 
@@ -130,6 +130,16 @@ def _rest(nodes: Sequence[Node], seeds: Sequence[Node]) -> Sequence[Node]:
     found = nodes[len(nodes) - len(seeds) :]
     assert [node.op for node in found] == [node.op for node in seeds], "bridges stand in front of the seed's operators"
     return found
+
+
+def _needed(nodes: Sequence[Node], outputs: set[str]) -> Sequence[Node]:
+    """Return those of `nodes` that `outputs` depend on: a bridge that was made and then not taken is none of them."""
+    needed, found = set(outputs), []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(reads(node))
+            found.append(node)
+    return found[::-1]
 
 
 def _made(nodes: Sequence[Node]) -> frozenset[str]:
