@@ -133,7 +133,10 @@ def _rest(nodes: Sequence[Node], seeds: Sequence[Node]) -> Sequence[Node]:
 
 
 def _needed(nodes: Sequence[Node], outputs: set[str]) -> Sequence[Node]:
-    """Return those of `nodes` that `outputs` depend on: a bridge that was made and then not taken is none of them."""
+    """Return those of `nodes` that `outputs` depend on: a bridge that was made and then not taken is none of them.
+
+    The producer looks the same up while it splices; this is computed apart, because it is what the producer is held to.
+    """
     needed, found = set(outputs), []
     for node in reversed(nodes):
         if not needed.isdisjoint(node.outputs):

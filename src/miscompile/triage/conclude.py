@@ -152,8 +152,7 @@ class _Triage:
     def conclude(self, budget: Budget) -> Concluded:
         """Return the finding's new state, and the other violations that its reduction met."""
         self._tell("repeating")
-        case, found = self._plainest(self._start())
-        first = examine(case, found, self.pool, stream(self.seed, "patience"))
+        case, found, first = self._begin()
         known = self._recognised(case, first)
         if known is not None:
             return Concluded(_merging(self.stored, known))
@@ -188,17 +187,18 @@ class _Triage:
         own = self.stored.finding.identifier
         return self.triaged.recognise(case, first.verdict.evidence, first.faulty, own)
 
-    def _start(self) -> Case:
-        """Return the case whose reduction begins: the unreduced one, unless only the reduced one violates the property.
+    def _begin(self) -> tuple[Case, PropertyOracle, Examination]:
+        """Return the case and the property that the reduction begins with, examined.
 
-        A reduction may end at plainer builds than it began with, and the finding has the builds of its end only.
+        The case is the unreduced one, unless that does not violate the property. A reduction may end at plainer builds
+        than it began with, and a finding has the builds of its end only: then the reduced case is reduced further.
         """
-        reduced, original = self.stored.finding.case, self.stored.original
-        if original is None:
-            return reduced
-        found = stored_property(self.stored, self.settings.context)
-        seen = examine(original, found, self.pool, stream(self.seed, "start"))
-        return original if isinstance(seen.verdict, Violated) else reduced
+        case, found = self._plainest(self.stored.original or self.stored.finding.case)
+        first = examine(case, found, self.pool, stream(self.seed, "patience"))
+        if self.stored.original is not None and not isinstance(first.verdict, Violated):
+            case, found = self._plainest(self.stored.finding.case)
+            first = examine(case, found, self.pool, stream(self.seed, "patience"))
+        return case, found, first
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
         """Return the finding's case and property, simplified before the reduction.

@@ -79,22 +79,22 @@ def holds(sample: Sample, results: Results, *, loosely: bool) -> bool:
     moved = any(word in text for word in MOVED)
     if not (moved or loosely or SUMS.search(text)):
         return False
-    tolerance = 0.05 if moved else 1e-4
+    tolerance, share = 0.05 if moved else 1e-4, 0.8 if moved or loosely else 1.0
     return all(
-        one is not None and other is not None and near(one, other, tolerance)
+        one is not None and other is not None and near(one, other, tolerance, share)
         for ones, others in zip(sample.results, results, strict=True)
         for one, other in zip(ones, others, strict=True)
     )
 
 
-def near(one: Tensor, other: Tensor, tolerance: float) -> bool:
+def near(one: Tensor, other: Tensor, tolerance: float, share: float) -> bool:
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     if one.dtype in ("string", "bool"):
         return one.same(other)
     first, second = one.numbers().astype(np.float64), other.numbers().astype(np.float64)
     close = np.isclose(first, second, rtol=tolerance, atol=tolerance, equal_nan=True)
-    return bool(np.count_nonzero(close) >= 0.8 * close.size)
+    return bool(np.count_nonzero(close) >= share * close.size)
 
 
 def signature(model: Model) -> tuple[list[str], list[str]]:
