@@ -24,7 +24,7 @@ SEED = 1
 
 WITHIN = {
     "arg_min_of_neg_overflow": 5900,
-    "batch_norm_epsilon": 2300,
+    "batch_norm_epsilon": 2100,
     "bias_inside_activation": 3700,
     "bool_or_as_add": 1000,
     "cast_chain_bool": 2800,
@@ -35,7 +35,7 @@ WITHIN = {
     "cse_ignores_attributes": 1300,
     "folding_in_float32": 300,
     "fusion_drops_inner_output": 2000,
-    "inlined_in_wider_type": 2200,
+    "inlined_in_wider_type": 2000,
     "matmul_bias_rank": 1300,
     "mod_as_bit_mask": 3100,
     "mul_zero_drops_broadcast": 2200,
