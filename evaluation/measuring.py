@@ -49,9 +49,15 @@ def chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def measured(
-    name: str, seed: int, out: Path | None, run: Callable[[Watch], Iterator[F]], view: Callable[[F], RenderableType]
+    name: str,
+    seed: int | None,
+    out: Path | None,
+    run: Callable[[Watch], Iterator[F]],
+    view: Callable[[F], RenderableType],
 ) -> int:
     """Measure the table called `name` and print it; return the exit code, which is 0 whatever the figures are.
+
+    `seed` is None for a table without a random choice.
 
     `run` yields all figures so far, again and again. With `out` they are written there each time, `-` prints them as
     JSON in place of the text. Ctrl-C keeps those measured so far. Raises UsageError when `out` cannot be written.
@@ -61,7 +67,7 @@ def measured(
     if file is not None:
         _writable(file)
     errors = Console(stderr=True)
-    errors.print(f"{name}, seed {seed}", highlight=False)
+    errors.print(name if seed is None else f"{name}, seed {seed}", highlight=False)
     figures, stopped = _until_stopped(run, file, errors)
     if to_stdout:
         click.echo(json.dumps(None if figures is None else figures.as_json(), indent=1))

@@ -4,18 +4,18 @@ import tomllib
 
 import pytest
 
-from evaluation.bugs_found import CLASSES, DATA, PAGE, ROOT, Bug, described, page, reported
+from evaluation.bugs.page import CLASSES, DATA, PAGE, ROOT, Bug, described, page, reported
 from miscompile.targets.registry import CATALOGUE
 
 ENTRIES = tomllib.loads(DATA.read_text("utf-8"))["bug"]
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text("utf-8") == page([*described(), *reported()]), "run `python -m evaluation.bugs_found`"
+    assert PAGE.read_text("utf-8") == page([*described(), *reported()]), "run `python -m evaluation.bugs.page`"
 
 
 def test_every_entry_is_whole() -> None:
-    keys = {"target", "version", "culprit", "cause", "class", "link", "looked_up", "source"}
+    keys = {"target", "version", "culprit", "cause", "class", "link", "looked_up", "source", "fixed_in"}
     for entry in ENTRIES:
         assert set(entry) <= keys
         assert entry["target"] in CATALOGUE.built_in

@@ -1,4 +1,4 @@
-"""`python -m evaluation.bugs_found`: write `docs/bugs-found.md`, one line for each cause of a bug that was found.
+"""`python -m evaluation.bugs.page`: write `docs/bugs-found.md`, one line for each cause of a bug that was found.
 
 The lines come from the `known.toml` files of the targets, whose bugs campaigns have found and somebody had reported,
 and from `docs/bugs-found.toml`, whose bugs the documents describe.
@@ -15,7 +15,7 @@ from typing import Any
 from miscompile.targets.known import KnownBug, known, known_in
 from miscompile.targets.registry import about, target_names
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE, DATA = ROOT / "docs" / "bugs-found.md", ROOT / "docs" / "bugs-found.toml"
 CLASSES = (
     "wrong values",
@@ -38,17 +38,24 @@ _PLANTED = frozenset({"toy", "reference"})
 
 _HEAD = """# Bugs found
 
-Each line is one cause of a bug in a compiler, an optimiser or an exporter. `python -m evaluation.bugs_found` makes this
+Each line is one cause of a bug in a compiler, an optimiser or an exporter. `python -m evaluation.bugs.page` makes this
 page of the files `known.toml` in the folders of the targets, and of `bugs-found.toml` beside this page. The bugs in
 `known.toml` had been reported when a campaign found them. A campaign counts them in every release, so that no version
 is noted. Where the column *upstream* says "none found", somebody has looked for a report and found none; "not noted"
 says that no document tells. The bugs that are planted in the toy compiler are left out.
+
+A cause with a *script* can be seen: the script needs the compiler and `onnx`, and its exit code is 1 where the bug
+shows. `python -m evaluation bugs` runs all scripts whose compilers are installed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One cause: the target, the version (empty if none is noted), what is to blame, a sentence, class and link."""
+    """One cause: the target, the version (empty if none is noted), what is to blame, a sentence, class and link.
+
+    `script` is the path of a standalone script from the root of the repository, and `fixed_in` the first release
+    without the bug; both are empty where there is none.
+    """
 
     target: str
     version: str
@@ -56,6 +63,8 @@ class Bug:
     cause: str
     kind: str
     upstream: str
+    script: str = ""
+    fixed_in: str = ""
 
 
 def described() -> list[Bug]:
@@ -92,7 +101,9 @@ def _any(bugs: Iterable[Bug], kind: str) -> bool:
 
 def _row(bug: Bug) -> str:
     cause = bug.cause.replace("|", "\\|")
-    cells = (bug.kind, bug.culprit and f"`{bug.culprit}`", cause, bug.version, bug.upstream)
+    cause += f" [Script]({bug.script.removeprefix('docs/')})" if bug.script else ""
+    version = f"{bug.version}; mended in {bug.fixed_in}" if bug.fixed_in else bug.version
+    cells = (bug.kind, bug.culprit and f"`{bug.culprit}`", cause, version, bug.upstream)
     return "| " + " | ".join(cell or "-" for cell in cells) + " |"
 
 
@@ -100,7 +111,9 @@ def _described(entry: Mapping[str, Any]) -> Bug:
     absent = "none found" if entry.get("looked_up") else "not noted"
     upstream = _short(entry["link"]) if "link" in entry else absent
     kind = CLASSES[CLASSES.index(entry["class"])]
-    return Bug(entry["target"], entry.get("version", ""), entry.get("culprit", ""), entry["cause"], kind, upstream)
+    script = entry["source"] if entry["source"].endswith(".py") else ""
+    named = (entry["target"], entry.get("version", ""), entry.get("culprit", ""), entry["cause"], kind, upstream)
+    return Bug(*named, script, entry.get("fixed_in", ""))
 
 
 def _vias(target: str) -> Iterator[str]:
