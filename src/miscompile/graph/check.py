@@ -7,6 +7,7 @@ from onnx import defs
 
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Dim
+from miscompile.graph.careful import must_survive
 from miscompile.graph.edges import defined, producers, reads
 from miscompile.graph.emit import emit, model_proto
 from miscompile.graph.model import (
@@ -36,6 +37,7 @@ def check(model: Model | bytes) -> None:
     known = read(data) if isinstance(model, bytes) else model
     _check_opsets(known)
     _check_names(known.graph, frozenset(), "the graph")
+    must_survive(lambda: onnx.checker.check_model(data, full_check=True))
     try:
         onnx.checker.check_model(data, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:

@@ -9,6 +9,7 @@ from onnx import defs
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
+from miscompile.graph.careful import must_survive
 from miscompile.graph.model import Attribute, Node, TensorType, ValueType
 from miscompile.graph.read import read_type
 from miscompile.graph.wire import attribute_field, node_bytes, tensor_bytes, type_bytes
@@ -72,10 +73,14 @@ def _outputs(
     op: str, domain: str, opset: int, node: bytes, types: dict[str, bytes], known: dict[str, bytes]
 ) -> dict[str, bytes]:
     """Return the serialised output types by name. Raises ModelError."""
+
+    def call() -> dict[str, bytes]:
+        infer_outputs = _schema(op, opset, domain)._infer_node_outputs
+        return infer_outputs(node, types, known, {}, _imports(opset), 10)  # type: ignore[no-any-return]
+
+    must_survive(call)
     try:
-        return _schema(op, opset, domain)._infer_node_outputs(  # type: ignore[no-any-return]
-            node, types, known, {}, _imports(opset), 10
-        )
+        return call()
     except (
         defs.SchemaError,
         onnx.shape_inference.InferenceError,

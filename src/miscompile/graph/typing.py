@@ -3,6 +3,7 @@
 import onnx
 
 from miscompile.base.errors import ModelError
+from miscompile.graph.careful import must_survive
 from miscompile.graph.decode import dtype_name
 from miscompile.graph.emit import model_proto
 from miscompile.graph.model import Model, SparseTensorType, TensorType, ValueType
@@ -53,8 +54,12 @@ def inferred_graph(proto: onnx.ModelProto, *, strict: bool = True) -> onnx.Graph
 
 
 def _infer(proto: onnx.ModelProto, *, strict: bool, data_prop: bool) -> onnx.GraphProto:
+    def call() -> onnx.ModelProto:
+        return onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=data_prop)
+
+    must_survive(call)
     try:
-        done = onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=data_prop)
+        done = call()
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
         raise ModelError(f"types do not fit: {brief(error)}") from None
     return done.graph

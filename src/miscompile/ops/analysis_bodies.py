@@ -168,8 +168,16 @@ def _is(truth: Operand, *, value: bool) -> bool:
     return truth.value is not None and truth.value.size == 1 and bool(truth.value.reshape(-1)[0]) == value
 
 
+def scanned_count(node: Node) -> int:
+    """Return how many of its inputs a Scan scans, which are the last; 0 where its attribute says no possible number."""
+    count = int(node.attributes["num_scan_inputs"].value) if "num_scan_inputs" in node.attributes else 0
+    return count if 0 < count <= len(node.inputs) else 0
+
+
 def _scan(node: Node, operands: Operands, run: RunBody) -> list[Operand | None]:
-    count = int(node.attributes["num_scan_inputs"].value)
+    count = scanned_count(node)
+    if not count:
+        return []
     inputs = [operands[name] for name in node.inputs]
     starts, scanned = tuple(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
     body: Graph = node.attributes["body"].value

@@ -17,13 +17,14 @@ from typing import Any
 
 from miscompile.base.child import FROM_OUTSIDE, Conversation
 from miscompile.base.wording import counted
-from miscompile.triage.settings import TriageSettings
+from miscompile.triage.settings import CAREFUL, TriageSettings
 
 LIFETIME = 50
 """Findings after which a worker is replaced, because checkers and compilers leak memory."""
 
 MOST_TRIES = 3
-"""Workers that one finding may cost in a session; it is retried, because another process may have killed them."""
+"""Workers that one finding may cost in a session; it is retried, because another process may have killed them, and
+because a worker that is told so tries each of onnx's calls in a fork first."""
 
 PATIENCE = 1200.0
 """Seconds for one finding, far more than its reduction and scripts take, after which its worker is stuck."""
@@ -155,7 +156,7 @@ class TriageQueue:
             said = worker.ask(identifier)
             while "died" in said and tries < MOST_TRIES and not self._closing.is_set():
                 tries += 1
-                said = worker.ask(identifier)
+                said = worker.ask(identifier, careful=True)
         except Exception as error:  # noqa: BLE001 - a thread that ends would leave every later finding unexamined
             said = {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
         if "died" in said:
@@ -182,10 +183,13 @@ class _Worker:
         self._child: Conversation | None = None
         self._served = 0
 
-    def ask(self, identifier: str) -> dict[str, Any]:
-        """Send a finding to the worker; return its answer, or `died` with the exit status."""
+    def ask(self, identifier: str, *, careful: bool = False) -> dict[str, Any]:
+        """Send a finding to the worker; return its answer, or `died` with the exit status.
+
+        A `careful` worker survives a model of which onnx's checker or inference dies.
+        """
         child = self._child or self._start()
-        child.write(identifier.encode() + b"\n")
+        child.write(f"{identifier} {CAREFUL}\n".encode() if careful else f"{identifier}\n".encode())
         until = time.monotonic() + PATIENCE
         said: dict[str, Any] = {"phase": ""}
         while "phase" in said:

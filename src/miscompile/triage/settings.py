@@ -13,6 +13,9 @@ from miscompile.oracles.judge import CompareRule
 from miscompile.oracles.kinds import OracleContext
 from miscompile.transforms.runner import TransformingRunner
 
+CAREFUL = "careful"
+"""The word behind an identifier that asks a triage worker to try onnx's calls in forks first."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriageSettings:

@@ -1,9 +1,10 @@
 """A triage worker: a child process that reduces, attributes and confirms pending findings.
 
 Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one the
-identifier of a finding in OUT/findings. The worker tells its phases as JSON lines with `phase`, writes the finding
-once, when it is done, and answers with one JSON line more. It reads the index of OUT to see whether a finding is a
-duplicate. Slippages are written as pending findings before they are named in the answer.
+identifier of a finding in OUT/findings, with `careful` behind it if the finding has ended a worker before. The worker
+tells its phases as JSON lines with `phase`, writes the finding once, when it is done, and answers with one JSON line
+more. It reads the index of OUT to see whether a finding is a duplicate. Slippages are written as pending findings
+before they are named in the answer.
 """
 
 import json
@@ -11,7 +12,9 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from miscompile.base.errors import MiscompileError
@@ -19,11 +22,12 @@ from miscompile.base.rng import stream
 from miscompile.core.pool import Pool
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.graph.careful import careful
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.conclude import Concluded, PhaseListener, silent, triage
 from miscompile.triage.confirm import ScriptForks
 from miscompile.triage.reduce.engine import Budget
-from miscompile.triage.settings import TriageSettings, settings_from
+from miscompile.triage.settings import CAREFUL, TriageSettings, settings_from
 from miscompile.triage.triaged import TriagedFindings
 
 REDUCTION_SECONDS = 20.0
@@ -75,6 +79,7 @@ def _examined(
     except MiscompileError as error:
         return {"problem": f"triage of {identifier}: {error}"}
     except Exception as error:  # noqa: BLE001 - an error in one finding must not stop the triage of others
+        traceback.print_exc()  # into OUT/triage.log
         return {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
     return {"slippages": [one.finding.identifier for one in slippages], "duplicate": done.stored.status == "pending"}
 
@@ -95,7 +100,9 @@ def main() -> int:
 
     with settings.pool() as pool, ScriptForks() as forks:
         for line in sys.stdin:
-            say(serve(settings, pool, forks, line.strip(), on_phase))
+            identifier, *words = line.split()
+            with careful() if CAREFUL in words else nullcontext():
+                say(serve(settings, pool, forks, identifier, on_phase))
     return 0
 
 

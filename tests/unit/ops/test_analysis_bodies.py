@@ -1,6 +1,7 @@
 """Facts of what If, Loop and Scan give: bounds that hold on every turn, and exactness only where it is sure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -143,6 +144,19 @@ def test_a_scan_makes_as_many_turns_as_there_are_slices() -> None:
     turned = facts([scanning(-1, 1)], {"x": X, "z": tensor(np.ones((2, 3), np.float32))})
     assert turned["rows"].shape == (2, 3)
     assert turned["rows"].facts.exact
+
+
+@pytest.mark.parametrize("count", [0, 3, None])
+def test_a_scan_that_scans_no_input_or_more_than_it_has_is_broken(count: int | None) -> None:
+    whole = scanning()
+    given = {name: one for name, one in whole.attributes.items() if name != "num_scan_inputs"}
+    more = {} if count is None else attributes({"num_scan_inputs": count})
+    feed = {"x": X, "z": tensor(np.ones((3, 2), np.float32))}
+    broken = model([replace(whole, attributes={**given, **more})], feed)
+    found = analyse(broken, feed)
+    assert "y" not in found
+    with pytest.raises(RejectedDraft):
+        require_well_formed(broken, found)
 
 
 def test_rules_of_operators_hold_in_bodies_and_in_branches_that_are_not_taken() -> None:
