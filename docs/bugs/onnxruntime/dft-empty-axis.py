@@ -1,0 +1,49 @@
+"""ONNX Runtime (CPU): the process dies in DFT
+
+The kernel of DFT reads its input axis, and dies where the name of that input is empty, which ONNX allows for an
+optional input.
+
+Seen with onnxruntime 1.32.0.
+
+This script dies when the bug shows (of signal 11). Exit code 0: it does not show.
+"""
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+nodes = [
+    helper.make_node("DFT", ["c1", "c0", ""], ["v0"]),
+]
+inputs = []
+outputs = [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [1, 2])]
+constants = [
+    numpy_helper.from_array(np.array(1, np.int64), "c0"),
+    numpy_helper.from_array(np.array([[0.0]], np.float32), "c1"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+feeds = [
+    {},
+]
+
+
+
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 4
+    payload, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+    session = ort.InferenceSession(payload, options, providers, disabled_optimizers=list(off))
+    return [session.run(None, feed) for feed in feeds]
+
+
+print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+print("DIES: level off kills this process at run", flush=True)
+run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+print("the bug does not show")

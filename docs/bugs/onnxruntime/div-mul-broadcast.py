@@ -1,0 +1,69 @@
+"""ONNX Runtime (CPU): another shape with DivMulFusion
+
+DivMulFusion makes 1 / x * y to y / x, and loses the axes that only the 1 has.
+
+Seen with onnxruntime 1.32.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+nodes = [
+    helper.make_node("Div", ["c0", "c1"], ["v0"]),
+    helper.make_node("Mul", ["c1", "v0"], ["v1"]),
+]
+inputs = []
+outputs = [helper.make_tensor_value_info("v1", TensorProto.FLOAT, [1])]
+constants = [
+    numpy_helper.from_array(np.array([1.0], np.float32), "c0"),
+    numpy_helper.from_array(np.array(1.0, np.float32), "c1"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+feeds = [
+    {},
+]
+
+# To blame: DivMulFusion.
+CULPRITS = ["DivMulFusion"]
+
+
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 4
+    payload, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+    session = ort.InferenceSession(payload, options, providers, disabled_optimizers=list(off))
+    return [session.run(None, feed) for feed in feeds]
+
+
+def problem(want, got):
+    """Say what is wrong with `got`, output 0 on feed 0; None if nothing is."""
+    want, got = np.asarray(want), np.asarray(got)
+    if (want.dtype, want.shape) != (got.dtype, got.shape):
+        return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+    return None
+
+
+print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+try:
+    onnx.checker.check_model(model, full_check=True)
+    print("onnx's checker accepts the model")
+except Exception as error:
+    print("onnx's checker says of the model:", " ".join(str(error).split()))
+expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)[0][0]
+found = problem(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL)[0][0])
+healed = not problem(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, CULPRITS)[0][0])
+print("without", *CULPRITS, "the results are", "right" if healed else "wrong as well")
+if found:
+    print("BUG: output 0 on feed 0:", found)
+    sys.exit(1)
+print("the bug does not show")
