@@ -10,9 +10,11 @@ from miscompile.execution.proxy import Batch, WorkerProxy
 from miscompile.execution.worker import OUT_OF_MEMORY
 
 _OUR_FRAMES = re.compile(
-    r'^  File "(?:[^"\n]*/miscompile/execution/\w+\.py|<frozen runpy>|<string>)".*\n|^Extension modules: .*\n',
+    r'^  File "(?:[^"\n]*/miscompile/(?!targets/toy/)(?:\w+/)*\w+\.py|<frozen runpy>|<string>)".*\n'
+    r"|^Extension modules: .*\n",
     re.MULTILINE,
 )
+"""Lines of a fatal error about this package, but for the toy compiler, which is a part of it."""
 _RUST_ABORT = re.compile(
     r"^thread '[^'\n]*'[^\n]* panicked at [^\n]*\npanic in a function that cannot unwind\n"
     r".*?^thread caused non-unwinding panic\. aborting\.\n?",

@@ -92,6 +92,7 @@ def test_last_words_are_the_compilers() -> None:
     said = "Check failed: rank == 4\n" + "x" * TAIL
     stack = (
         '  File "/a/adapter.py", line 3 in build\n'
+        '  File "/b/miscompile/targets/acme/runner.py", line 9 in run\n'
         '  File "/b/miscompile/execution/worker.py", line 114 in serve\n'
         '  File "<frozen runpy>", line 88 in _run_code\n'
         "Extension modules: numpy.linalg (total: 1)\n"
@@ -99,6 +100,11 @@ def test_last_words_are_the_compilers() -> None:
     words = printed_last(said + "\n" + stack)
     assert words.endswith('x\n  File "/a/adapter.py", line 3 in build\n')
     assert len(words) == TAIL
+
+
+def test_frames_of_the_toy_compiler_are_kept() -> None:
+    frame = '  File "/b/miscompile/targets/toy/compiler.py", line 3 in fuse\n'
+    assert printed_last(frame) == frame
 
 
 def test_a_panic_of_rust_is_kept_and_the_stack_of_its_interface_is_not() -> None:
