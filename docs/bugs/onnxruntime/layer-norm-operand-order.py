@@ -1,6 +1,6 @@
 """ONNX Runtime (CPU): wrong values with LayerNormFusion
 
-LayerNormFusion does not check which operand of Div is the standard deviation.
+LayerNormFusion does not check the order of the operands of Sub, Pow and Div.
 
 Seen with onnxruntime 1.32.0.
 
@@ -16,12 +16,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 nodes = [
     helper.make_node("ReduceMean", ["x", "last"], ["v0"]),
-    helper.make_node("Sub", ["x", "v0"], ["v1"]),
+    helper.make_node("Sub", ["v0", "x"], ["v1"]),
     helper.make_node("Pow", ["v1", "exponent"], ["v2"]),
     helper.make_node("ReduceMean", ["v2", "last"], ["v3"]),
     helper.make_node("Add", ["v3", "epsilon"], ["v4"]),
     helper.make_node("Sqrt", ["v4"], ["v5"]),
-    helper.make_node("Div", ["v5", "v1"], ["v6"]),
+    helper.make_node("Div", ["v1", "v5"], ["v6"]),
     helper.make_node("Mul", ["v6", "scale"], ["v7"]),
     helper.make_node("Add", ["v7", "bias"], ["v8"]),
 ]
