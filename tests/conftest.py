@@ -13,12 +13,17 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 MOST_WORKERS = 8
 """Beyond this, starting a worker (a second of imports in each) costs more than it saves."""
+
+# A test says nothing about time, because a machine may be busy with something else.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

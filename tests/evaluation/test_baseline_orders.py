@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.opera.fast import fast
@@ -58,7 +58,6 @@ def test_what_cannot_be_ranked_is_said() -> None:
         ranked("fast", [TESTS[0], Instance("onnx", "Add", "node")], CoveredFacts())
 
 
-@settings(deadline=None)
 @given(st.lists(st.frozensets(st.integers(0, 12)), max_size=12))
 def test_additional_takes_what_adds_most_and_starts_anew(covered: list[frozenset[int]]) -> None:
     places = additional(covered, range(len(covered)))

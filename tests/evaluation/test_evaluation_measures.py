@@ -3,7 +3,7 @@
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.measures import ConfirmedFailure, failure_of, sample_statistics, trace_of, unique
@@ -33,7 +33,6 @@ def evidence(kind: FindingKind, message: str = "output v3 differs by 0.25") -> E
     return Evidence(kind, "exact", message, Run(case, "toy", Build()))
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=2, max_size=20))
 def test_spread_is_the_textbooks(values: list[float]) -> None:
     found = sample_statistics(values)
@@ -50,7 +49,6 @@ def test_spread_of_one_and_of_none() -> None:
         sample_statistics([])
 
 
-@settings(deadline=None)
 @given(st.lists(FAILURES, max_size=12))
 def test_a_finer_key_never_counts_less(failures: list[ConfirmedFailure]) -> None:
     found = unique(failures)

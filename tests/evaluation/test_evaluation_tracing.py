@@ -52,7 +52,7 @@ def test_a_result_that_depends_on_no_input_is_no_inner_tensor() -> None:
     assert joined(constant, TRACE) == Joined(into=False, out=True, fixed=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 1.0]))
 def test_what_synthesis_says_of_itself_is_so(seed: int, calls: float) -> None:
     """Neither counts a seed's operator that works on constants alone."""

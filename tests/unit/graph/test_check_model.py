@@ -24,7 +24,7 @@ from miscompile.graph.typing import value_types
 
 
 @given(valid_models())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_good_models_pass(model: Model) -> None:
     check(model)
     check(emit(model))

@@ -16,7 +16,7 @@ from miscompile.graph.text.parser import parse_model
 
 
 @given(st.data(), valid_models())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_names_and_order_do_not_count(data: st.DataObject, model: Model) -> None:
     present = sorted(all_names(model.graph))
     names = dict(zip(present, data.draw(st.permutations([f"n{place}" for place in range(len(present))])), strict=True))

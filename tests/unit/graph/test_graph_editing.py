@@ -83,7 +83,7 @@ def test_prune_keeps_the_default_of_an_input_that_stays() -> None:
 
 
 @given(valid_models(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_prune_is_idempotent_and_keeps_models_valid(model: Model, inputs: bool) -> None:
     pruned = prune(model, inputs=inputs)
     assert difference(prune(pruned, inputs=inputs), pruned) is None
@@ -92,7 +92,7 @@ def test_prune_is_idempotent_and_keeps_models_valid(model: Model, inputs: bool) 
 
 
 @given(st.data(), valid_models())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sorting_any_order_gives_a_valid_one(data: st.DataObject, model: Model) -> None:
     check(data.draw(reordered(model)))
     assert toposort(model.graph) is model.graph

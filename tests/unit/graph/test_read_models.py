@@ -82,7 +82,7 @@ def test_undecodable_strings_survive() -> None:
 
 
 @given(any_models())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_reading_undoes_emission(model: Model) -> None:
     assert difference(model, read(emit(model))) is None
 
@@ -158,7 +158,7 @@ GOOD.graph.output.add(name="y").type.tensor_type.elem_type = 7
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_damaged_bytes_are_read_or_refused_cleanly(data: st.DataObject) -> None:
     damaged = bytearray(GOOD.SerializeToString())
     for _ in range(data.draw(st.integers(1, 3))):

@@ -18,7 +18,7 @@ from miscompile.graph.text.printer import print_model, print_node, print_type
 
 
 @given(any_models())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_parsing_undoes_printing(model: Model) -> None:
     text = print_model(model)
     back = parse_model(text)
@@ -27,7 +27,7 @@ def test_parsing_undoes_printing(model: Model) -> None:
 
 
 @given(tensors())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_bit_of_a_tensor_survives(value: Tensor) -> None:
     model = Model(Graph("g", (), (), (), {"w": value}), {"": 21})
     assert parse_model(print_model(model)).graph.initializers["w"].same(value)
@@ -158,7 +158,7 @@ def test_an_operator_set_is_imported_once() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_damaged_text_is_read_or_refused_with_a_place(data: st.DataObject) -> None:
     text = 'opset 21\ngraph g(%x: float32[2,N]) -> (%"y") {\n init %w: int4[2] = [1, -1]\n'
     text += " %y = Foo(%x, _) {a=[0.5, nan], b=tensor bool[] [true], c=@d:int} @n\n}\n"

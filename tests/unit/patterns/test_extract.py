@@ -140,7 +140,7 @@ def random_wholes(draw: st.DrawFn) -> Whole:
 
 
 @given(random_wholes(), st.integers(1, 3), st.integers(3, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_blocks_are_connected_convex_pieces_that_run_alone(one: Whole, least: int, most: int) -> None:
     sizes = PieceSizes(least, most)
     operators = Operators(one, sizes)
@@ -154,7 +154,7 @@ def test_blocks_are_connected_convex_pieces_that_run_alone(one: Whole, least: in
 
 
 @given(random_wholes(), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_sample_is_drawn_from_all_blocks_and_repeats_with_its_stream(one: Whole, number: int) -> None:
     operators = Operators(one, PieceSizes(1, 4))
     drawn = list(operators.drawn(random.Random(number), 5))
@@ -172,7 +172,7 @@ def test_a_sample_holds_blocks_of_several_sizes() -> None:
 
 
 @given(random_wholes())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_operator_that_does_not_work_on_constants_alone_is_in_one_unit(one: Whole) -> None:
     operators = Operators(one, PieceSizes())
     units = list(operators.units())

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.rng import stream
@@ -54,7 +54,7 @@ motifs_and_seeds = given(st.sampled_from(catalogue()), st.integers(0, 1000), st.
 
 
 @motifs_and_seeds
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 def test_a_lifted_motif_can_be_planted_on_other_sizes_and_dtypes(motif: Motif, number: int, opset: int) -> None:
     known = scope(motif.name, number, opset=opset)
     if plant(known, motif, NONE) is None:
@@ -75,7 +75,7 @@ def test_a_lifted_motif_can_be_planted_on_other_sizes_and_dtypes(motif: Motif, n
 
 
 @motifs_and_seeds
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 def test_a_lifted_motif_fits_where_it_came_from(motif: Motif, number: int, opset: int) -> None:
     known = scope(motif.name, number, opset=opset)
     if plant(known, motif, NONE) is None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from motif_strategies import motifs
 
 from miscompile.patterns.language import Elements, Motif, MotifCall, parse_motifs
@@ -26,7 +26,6 @@ def kinds(motif: Motif) -> Any:
 
 
 @given(motifs())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_printed_parses_back(motif: Motif) -> None:
     (back,) = parse_motifs(print_motif(motif), "printed")
     assert back == motif

@@ -346,7 +346,7 @@ def test_rules_that_cannot_read_a_call_prove_nothing() -> None:
     st.sampled_from(sorted(DTYPES)[:14]),
     st.lists(st.integers(0, 4), max_size=4).map(tuple),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_parts_keep_their_storage_whatever_becomes_of_them(dtype: str, shape: tuple[int, ...]) -> None:
     part = DraftOperand(tensor(np.arange(6).reshape(2, 3)), "fed", known=False)
     if dtype not in ("string", "complex64", "bool", "bfloat16") and DTYPES[dtype].storage.name != dtype:

@@ -201,7 +201,7 @@ def test_the_same_stream_makes_the_same_case() -> None:
     assert first.recipe == second.recipe
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(1, 500), st.sampled_from(["gate", "released", "steer", "off"]), st.sampled_from([2, 3]),
     st.lists(st.sampled_from(HIRFUZZ_DTYPES), unique=True), st.floats(0, 1),

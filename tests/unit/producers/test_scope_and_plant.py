@@ -71,7 +71,7 @@ def grow(known: Scope, rng: random.Random, steps: int) -> None:
             known.rollback(mark)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(0, 6), st.integers(1, 6))
 def test_rollback_restores_everything(seed: int, before: int, after: int) -> None:
     known = scope(seed)
@@ -84,7 +84,7 @@ def test_rollback_restores_everything(seed: int, before: int, after: int) -> Non
     assert snapshot(known) == kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_after_a_rollback_the_same_names_are_given_again(seed: int) -> None:
     known = scope(seed)
@@ -95,7 +95,7 @@ def test_after_a_rollback_the_same_names_are_given_again(seed: int) -> None:
     assert known.new_input("float32", (2,), choose_range("float32", Style())).name == first
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([name for name in NUMBERS if name != "bfloat16"]),

@@ -22,7 +22,7 @@ def graphs(draw: st.DrawFn) -> tuple[list[tuple[float, float]], list[tuple[int, 
     return sizes, edges, inputs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_edges_lead_downwards_and_no_boxes_overlap(
     graph: tuple[list[tuple[float, float]], list[tuple[int, int]], int],

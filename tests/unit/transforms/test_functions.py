@@ -59,7 +59,7 @@ def feeds_of(model: Model) -> dict[str, np.ndarray]:
     return {info.name: np.array(True) if info.name == "c" else values for info in model.graph.inputs}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(TEXTS)), forms)
 def test_wrapped_models_are_valid_and_compute_the_same_terms(name: str, form: Functions) -> None:
     model = made(name)
@@ -72,7 +72,7 @@ def test_wrapped_models_are_valid_and_compute_the_same_terms(name: str, form: Fu
     check(inline(presented))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(("plain", "twice", "bodies")), forms)
 def test_the_reference_gives_the_same_bits_when_it_is_inlined(name: str, form: Functions) -> None:
     """Not with left-out values: in bodies the reference takes a left-out result for a left-out operand."""
@@ -82,7 +82,7 @@ def test_the_reference_gives_the_same_bits_when_it_is_inlined(name: str, form: F
         assert_same_bits(model, inline(presented))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(("plain", "twice")), st.integers(0, 10**6))
 def test_the_reference_gives_the_same_bits(name: str, seed: int) -> None:
     """The reference hands no attributes over to functions, and finds no functions that stand after their callers."""
@@ -98,7 +98,7 @@ def assert_same_bits(model: Model, presented: Model) -> None:
         np.testing.assert_array_equal(want, got)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(sorted(TEXTS)), st.integers(0, 10**6), st.sampled_from(("none", "forward")))
 def test_inlining_gives_the_same_graph_back(name: str, seed: int, how: Rewrite) -> None:
     model = made(name)
@@ -134,7 +134,7 @@ def test_generated_graphs_stay_valid_and_the_same() -> None:
     assert seen["calls"] > seen["functions"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(TEXTS)), forms)
 def test_the_same_seed_and_model_give_the_same_bytes(name: str, form: Functions) -> None:
     first, second = wrapped(made(name), form), wrapped(made(name), form)
@@ -170,7 +170,7 @@ def test_seeds_matter() -> None:
     assert len({emit(Functions(seed).apply(made("plain"))) for seed in range(20)}) > 15
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(sorted(TEXTS)), st.integers(0, 10**6), st.integers(1, 3))
 def test_wrapping_keeps_to_its_depth(name: str, seed: int, depth: int) -> None:
     model = made(name)

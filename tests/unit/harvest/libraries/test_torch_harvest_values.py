@@ -21,7 +21,7 @@ from miscompile.harvest.libraries.hooks.torch_values import MOST_ELEMENTS, tenso
 PLAIN = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "uint16", "bool", "complex64")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(PLAIN), st.lists(st.integers(0, 3), max_size=3), st.integers(0, 2**31))
 def test_a_tensor_keeps_every_bit_whatever_its_strides(dtype: str, shape: list[int], seed: int) -> None:
     words = np.random.default_rng(seed).integers(0, 2 if dtype == "bool" else 255, (*shape, 8), np.uint8)

@@ -58,7 +58,7 @@ def test_a_step_changes_what_it_says_and_nothing_else(test: Instance, step: str,
 
 
 @given(st.sampled_from(TESTS), st.sampled_from(sorted(STEPS)), st.sampled_from(sorted(STEPS)), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_two_steps_give_an_instance_of_moderate_size_with_the_classes_of_its_parameters(
     test: Instance, first: str, second: str, seed: int
 ) -> None:

@@ -27,7 +27,7 @@ def instances() -> st.SearchStrategy[list[Instance]]:
 COUNTS = {"add": 4, "conv2d": 0}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(instances(), st.integers(0, 3), st.sampled_from(sorted(ORDERS)))
 def test_an_order_is_a_permutation_that_the_seed_decides(tests: list[Instance], seed: int, name: str) -> None:
     facts = RankingFacts(seed, COUNTS)
@@ -60,7 +60,7 @@ class Definition:
         return self.scores[operator] * sum(item not in met for item in items) / len(items)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(instances(), st.integers(0, 3), st.sampled_from(["opera", "parameters"]))
 def test_the_greatest_product_comes_next(tests: list[Instance], seed: int, name: str) -> None:
     scores = signature_scores(tests, COUNTS)

@@ -153,7 +153,7 @@ def test_layers_that_differ_in_large_weights_give_one_slice() -> None:
     assert len(layers) == 1
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(0, 6))
 def test_the_same_stream_cuts_the_same_slices(seed: int, least: int, more: int) -> None:
     whole, cut = observed_blocks()["cell"], SliceLimits(least, least + more, per_model=20)

@@ -27,7 +27,7 @@ def scope_with(seed: int, opset: int = 21) -> Scope:
     return Scope(random.Random(seed), opset, OperatorLimits(), style, Support(open=True))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(KINDS, SHAPES, KINDS, SHAPES, st.integers(0, 1000))
 def test_a_bridge_has_the_type_asked_for_and_values_where_its_facts_say(
     old: str, have: tuple[int, ...], new: str, wanted: tuple[int, ...], seed: int

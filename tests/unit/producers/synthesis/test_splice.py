@@ -78,7 +78,7 @@ def reach(scope: Scope, names: Iterable[str]) -> set[str]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from(fusion_motifs()))
 def test_what_comes_about_is_valid_and_the_facts_about_it_are_true(seed: int, motif: Motif) -> None:
     pattern = Pattern(motif.name, None, motif, "block")

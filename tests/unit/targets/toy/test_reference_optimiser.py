@@ -230,7 +230,7 @@ def test_the_toy_without_the_option_has_none_of_these_passes_and_operators() -> 
     assert "MulByMinusOne" in fired(ADDED["MulByMinusOne"], optimiser="reference")
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_the_reference_optimiser_agrees_with_the_unoptimised_toy_on_random_programs(seed: int) -> None:
     item = random_case(random.Random(seed))

@@ -156,7 +156,7 @@ def test_transposes_are_not_pushed_through_a_constant_of_higher_rank() -> None:
     assert found.same(wanted)
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_optimised_and_unoptimised_agree_on_random_programs(seed: int) -> None:
     item = random_case(random.Random(seed))

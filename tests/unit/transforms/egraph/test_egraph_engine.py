@@ -59,7 +59,7 @@ def closure(every: list[Term], equal: list[tuple[Term, Term]]) -> dict[Term, int
     return number
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(terms, min_size=1, max_size=5), st.data())
 def test_classes_are_those_of_the_naive_closure(roots: list[Term], data: st.DataObject) -> None:
     every = sorted(set().union(*map(subterms, roots)), key=repr)
@@ -79,7 +79,7 @@ def test_classes_are_those_of_the_naive_closure(roots: list[Term], data: st.Data
     assert graph.classes == len(set(expected.values()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(terms, min_size=1, max_size=5), st.data())
 def test_after_rebuild_terms_are_canonical_and_different(roots: list[Term], data: st.DataObject) -> None:
     graph = EGraph()

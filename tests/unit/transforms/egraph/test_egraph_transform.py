@@ -63,7 +63,7 @@ def test_rules_that_do_not_exist_are_refused() -> None:
         Saturated(groups="nonsense").apply(shared())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(forms)
 def test_what_is_presented_is_valid_and_keeps_the_ports(form: Saturated) -> None:
     model = shared()
@@ -76,7 +76,7 @@ def test_what_is_presented_is_valid_and_keeps_the_ports(form: Saturated) -> None
     assert len(found.graph.outputs) <= len(model.graph.outputs) + form.taps
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(forms)
 def test_the_same_options_and_model_give_the_same_bytes(form: Saturated) -> None:
     first, second = presented(shared(), form), presented(shared(), form)
@@ -164,7 +164,7 @@ def same(one: Model | None, other: Model | None) -> bool:
     return (one and emit(one)) == (other and emit(other))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 39), st.sampled_from(("most", "least", "random")), st.integers(0, 5), st.data())
 def test_sites_are_what_may_be_taken_away(number: int, pick: Pick, seed: int, data: st.DataObject) -> None:
     model = read(cases(40)[number].program.payload)
