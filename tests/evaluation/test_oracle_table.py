@@ -1,6 +1,7 @@
 """The table of checks: campaigns are kept, what one check alone finds is counted, verdicts of readers too."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from evaluation.oracles.campaigns import OracleCampaign, OracleFigures, OracleSettings
 from evaluation.program import program
+from miscompile.base.errors import UsageError
 
 TARGET = "toy{bugs=survivable}"
 
@@ -51,7 +53,7 @@ def measured(folder: Path, *, code: int = 0) -> Any:
 @pytest.mark.slow  # two campaigns
 def test_campaigns_are_kept_and_read_again_with_their_verdicts(tmp_path: Path) -> None:
     levels, resist = measured(tmp_path)
-    assert [levels["check"], resist["check"]] == ["levels", "resist"]
+    assert [levels["name"], resist["name"]] == ["levels", "resist"]
     assert levels["tests"] > 0
     assert levels["confirmed"], levels
     assert levels["unread"] >= len(levels["confirmed"])
@@ -65,3 +67,22 @@ def test_campaigns_are_kept_and_read_again_with_their_verdicts(tmp_path: Path) -
 
 def _confirmed(path: Path) -> bool:
     return path.is_dir() and json.loads((path / "finding.json").read_text("utf-8"))["status"] == "confirmed"
+
+
+def test_first_is_who_met_a_signature_no_later_than_any_other() -> None:
+    def seen(name: str, after: dict[str, float]) -> OracleCampaign:
+        return replace(campaign(name, set(after), set()), seen_after=after)
+
+    campaigns = (seen("motifs", {"a": 1.0, "b": 5.0}), seen("mined", {"b": 2.0, "c": 9.0}), seen("sweep", {"c": 9.0}))
+    settings = OracleSettings(Path(), ("toy",), ("levels",), 1.0, 0, 1, techniques=("motifs", "mined", "sweep"))
+    figures = OracleFigures(settings, campaigns)
+    assert [figures.first(one) for one in campaigns] == [{"a"}, {"b", "c"}, {"c"}]
+
+
+def test_a_technique_is_its_producer_with_all_checks() -> None:
+    settings = OracleSettings(Path(), ("toy",), ("levels", "exact"), 1.0, 0, 1, techniques=("motifs",))
+    check, checks, producer, spec = settings.words("motifs")
+    assert (check, checks, producer) == ("--check", "levels,exact", "--producer")
+    assert spec.startswith("strict{motifs=")
+    with pytest.raises(UsageError, match="there is no technique 'dreams'; there are: everyday"):
+        settings.words("dreams")
