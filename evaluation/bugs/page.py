@@ -73,11 +73,15 @@ def described() -> list[Bug]:
 
 
 def reported() -> list[Bug]:
-    """Return the bugs in the `known.toml` files, those with one link as one bug of the first target that has it."""
+    """Return the bugs in the `known.toml` files, those with one link as one bug of the first target that has it.
+
+    Those of which `docs/bugs-found.toml` has the link are left out, because it has a script or tells more.
+    """
+    told = {entry["link"] for entry in tomllib.loads(DATA.read_text("utf-8"))["bug"] if "link" in entry}
     by_link: dict[str, tuple[str, list[KnownBug]]] = {}
     for target in sorted(set(target_names()) - _PLANTED):
         for via in ("", *_vias(target)):
-            for entry in _bugs(target, via):
+            for entry in (bug for bug in _bugs(target, via) if bug.link not in told):
                 owner, entries = by_link.setdefault(entry.link, (target, []))
                 entries += [entry] if owner == target else []
     return [_reported(target, link, bugs) for link, (target, bugs) in by_link.items()]
