@@ -18,6 +18,7 @@ from miscompile.targets.registry import about, target_names
 ROOT = Path(__file__).parents[2]
 PAGE, DATA = ROOT / "docs" / "bugs-found.md", ROOT / "docs" / "bugs-found.toml"
 CLASSES = (
+    "memory safety",
     "wrong values",
     "crash",
     "wrong shape or type",
@@ -27,9 +28,18 @@ CLASSES = (
     "hang",
     "not noted",
 )
-"""The worst first: wrong values that nobody is told about."""
+"""The worst first: what reads or writes memory that is not its own, then wrong values that nobody is told about."""
 
-_KINDS = {"wrong": 0, "death": 1, "shape": 2, "dtype": 2, "exception": 4, "special": 5, "hang": 6}
+_KINDS = {
+    "memory": "memory safety",
+    "wrong": "wrong values",
+    "death": "crash",
+    "shape": "wrong shape or type",
+    "dtype": "wrong shape or type",
+    "exception": "error on a valid model",
+    "special": "wrong on special values",
+    "hang": "hang",
+}
 """The class of a signature's kind."""
 
 _PASS = re.compile(r"[A-Za-z_]\w*(?:(?:\+|::)\w+)*")
@@ -135,7 +145,7 @@ def _bugs(target: str, via: str) -> list[KnownBug]:
 
 def _reported(target: str, link: str, bugs: Sequence[KnownBug]) -> Bug:
     parts = [bug.signature.rstrip("$").split(":", 2) for bug in bugs]
-    kind = CLASSES[min(_KINDS[part[1].partition("@")[0]] for part in parts)]
+    kind = min((_KINDS[part[1].partition("@")[0]] for part in parts), key=CLASSES.index)
     culprits = [part[2].rstrip(":") for part in parts if len(part) > 2]
     named = dict.fromkeys(one for one in culprits if _PASS.fullmatch(one))
     note = bugs[0].note
