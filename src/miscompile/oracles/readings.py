@@ -53,6 +53,9 @@ CHOICES: Mapping[str, Freedom] = {
 }  # fmt: skip
 """Readings of which every operator may follow another one, each with the freedom that it stands for."""
 
+_UNBOUNDED = "unbounded"
+"""No reading that every compiler may choose: inner results have a wider range and precision than their types."""
+
 _NOISE = 4.0
 """Largest noise of a result, in units in the last place."""
 
@@ -99,6 +102,20 @@ class ReadableProgram:
             whole = {"as written": first, **found}
             return {name: [values[end].astype(types[end]) for end in ends] for name, values in whole.items()}
 
+    def unbounded(self, feed: Mapping[str, Tensor]) -> list[Array] | None:
+        """Return the outputs as they are if inner results have a wider range: 11 bits of exponent, 15 for float64.
+
+        None where the reference implementation cannot compute them.
+        """
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                types = {name: value.dtype for name, value in self._values(feed, "as written", {}).items()}
+                values = self._values(feed, _UNBOUNDED, types)
+            except Exception:  # noqa: BLE001 - the reference implementation raises whatever numpy raises
+                return None
+            return [values[info.name].astype(types[info.name]) for info in self.model.graph.outputs]
+
     def _matters(self, reading: str, feed: Mapping[str, Tensor]) -> bool:
         open_here = {one for spec in self._specs.values() if spec.special for one in spec.special.freedoms}
         return reading not in CHOICES or CHOICES[reading] in open_here
@@ -107,13 +124,11 @@ class ReadableProgram:
         """Return every value under a reading; `types` are those of the values as they are written."""
         graph = self.model.graph
         known = {name: _numbers(value) for name, value in (*graph.initializers.items(), *feed.items())}
-        if reading == "kept":
-            known = {name: _kept(value) for name, value in known.items()}
+        known = {name: _stored_as(value, reading) for name, value in known.items()}
         wide: dict[str, Array] = {}
         for place, node in enumerate(graph.nodes):
             if place not in self._specs:
-                value = _numbers(node.attributes["value"].value)
-                known[node.outputs[0]] = _kept(value) if reading == "kept" else value
+                known[node.outputs[0]] = _stored_as(_numbers(node.attributes["value"].value), reading)
                 continue
             self._step(place, node, reading, known, wide, types)
         return known
@@ -210,6 +225,8 @@ def _result(made: Array, kind: Any, reading: str, *, rounds: bool, spec: OpSpec,
         made = wide * (1 + scale) + (np.where(np.isfinite(wide), scale, 0) if spec.approximated else 0)
     if reading == "kept" and _name(kind) in _NARROW:
         return made.astype(np.float32)
+    if reading == _UNBOUNDED:
+        return made.astype(_wider(np.zeros((), kind)).dtype)
     found = made.astype(kind)
     if reading == "flushed" and rounds:
         found = _flushed(found)
@@ -248,8 +265,11 @@ def _is_float(kind: Any) -> bool:  # noqa: ANN401 - a dtype
     return _name(kind) in ("float16", "bfloat16", "float32", "float64")
 
 
-def _kept(value: Array) -> Array:
-    return value.astype(np.float32) if _name(value.dtype) in _NARROW else value
+def _stored_as(value: Array, reading: str) -> Array:
+    """Return an input or a constant as a reading stores it."""
+    if reading == _UNBOUNDED and _is_float(value.dtype):
+        return _wider(value)
+    return value.astype(np.float32) if reading == "kept" and _name(value.dtype) in _NARROW else value
 
 
 def _wider(value: Array) -> Array:

@@ -33,9 +33,14 @@ from miscompile.targets.registry import parse_target
 ORACLE = "special"
 """The name of this oracle in recipes, of its rule and of the kind of its findings."""
 
-SpecialClass = Literal["nan", "infinity", "underflow", "zero-sign", "number", "integer"]
+SpecialClass = Literal["nan", "infinity", "underflow", "zero-sign", "number", "integer", "range"]
 """NaN where a number is right or the reverse; an infinity likewise; zero likewise; the other zero; a number that is
-wrong by far; an integer or a truth value."""
+wrong by far; an integer or a truth value; and whichever of these would be right if no inner result left the range of
+its type."""
+
+_OPEN: frozenset[SpecialClass] = frozenset({"range"})
+"""Classes that count only for a target whose developers have accepted such a report. Most fusions reassociate, so that
+`x * y * z` overflows where it did not, or does not where it did; the latter makes a result better."""
 
 _FAR = 0.01
 """Share of a number by which another one must differ to be wrong, beside what the readings explain."""
@@ -104,11 +109,13 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
     try:
         program = ReadableProgram(read(case.program.payload))
         for feed in dict.fromkeys(feed for feed, _ in _differing(reference, other)):
-            readings = program.readings(dict(zip(names, case.feeds[feed], strict=True)))
-            for element in _wrong(feed, readings, reference, other):
+            fed = dict(zip(names, case.feeds[feed], strict=True))
+            for element in _wrong(feed, program.readings(fed), program.unbounded(fed), reference, other):
                 if only not in ("", element.kind):
                     continue
                 policy = policy_of(runs[1].target, element.kind, [node.op for node in program.model.graph.nodes])
+                if policy is None and element.kind in _OPEN:
+                    continue
                 if policy is None or policy.status == "accepted":
                     return _violated(runs, element, policy)
                 declined = f"declined by the compiler: {element.kind}"
@@ -118,7 +125,13 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
     return Holds(declined or ("the standards leave it open" if free else ""))
 
 
-def _wrong(feed: int, readings: Mapping[str, Sequence[Array]], reference: Values, other: Values) -> Sequence[_Element]:
+def _wrong(
+    feed: int,
+    readings: Mapping[str, Sequence[Array]],
+    unbounded: Sequence[Array] | None,
+    reference: Values,
+    other: Values,
+) -> Sequence[_Element]:
     """Return the wrong elements of a feed, of each output the first one of each class."""
     found: dict[tuple[int, SpecialClass], _Element] = {}
     for output, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):
@@ -133,9 +146,12 @@ def _wrong(feed: int, readings: Mapping[str, Sequence[Array]], reference: Values
         for reading in others:
             agreed &= ~_unlike(base, base, reading, spread)
         wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
+        if not wrong.any():
+            continue
+        ranged = _as_unbounded(base, spread, None if unbounded is None else unbounded[output], got)
         for place in np.flatnonzero(wrong):
             expected, actual = want.numbers().flat[place], got.numbers().flat[place]
-            kind = _class_of(want.dtype, expected, actual)
+            kind = "range" if ranged.flat[place] else _class_of(want.dtype, expected, actual)
             element = _Element(feed, output, int(place), kind, float(expected), float(actual))
             found.setdefault((output, kind), element)
     return tuple(found.values())
@@ -156,6 +172,13 @@ def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> 
         if name in CHOICES:
             found &= ~_unlike(base, base, reading)
     return np.asarray(found)
+
+
+def _as_unbounded(base: Tensor, spread: Array | None, unbounded: Array | None, got: Tensor) -> Array:
+    """Tell which elements are those that the program has if no inner result leaves the range of its type."""
+    if unbounded is None or unbounded.shape != base.shape or not is_float(base.dtype):
+        return np.zeros(base.shape, bool)
+    return ~_unlike(base, Tensor(base.dtype, _stored(unbounded, base.dtype)), got, spread)
 
 
 def _spread(base: Tensor, others: Sequence[Tensor]) -> Array | None:

@@ -146,6 +146,7 @@ _CLASSES: Mapping[str, str] = {
     "infinity": "an infinity stands where another number is right, or the reverse",
     "underflow": "zero stands where another number is right, or the reverse",
     "zero-sign": "the sign of a zero is wrong",
+    "range": "an inner result that leaves its type's range is forgotten",
     "number": "a number is wrong by more than a hundredth",
     "integer": "an integer or a truth value is wrong",
 }
