@@ -74,10 +74,11 @@ class Steering:
     """Those of the known bugs that this lane has widened."""
 
     def learn(self, bugs: Iterable[SignedPredicate]) -> None:
-        """Add known bugs; one that is known already is skipped."""
+        """Add known bugs; one that is known already is skipped. A pattern without nodes counts as widened."""
         for bug in bugs:
             if bug not in self.known:
                 self.known.append(bug)
+                self.wider += [] if bug.predicate.nodes else [bug]
 
     def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SignedPredicate | None:
         """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""

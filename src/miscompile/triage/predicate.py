@@ -276,9 +276,9 @@ def predicate_from(data: Mapping[str, Any]) -> BugPredicate:
             )
             for one in data["nodes"]
         )  # fmt: skip
-        if not nodes:
-            raise KeyError("no nodes")
         values = {name: _value_pattern(one) for name, one in data.get("values", {}).items()}
+        if not isinstance(data["nodes"], list) or not (nodes or values):
+            raise KeyError("no nodes and no values")
         return BugPredicate(
             data["target"], data["kind"], data.get("stage", ""), data.get("message", ""),
             tuple(data.get("passes", ())), data.get("transform", ""), nodes, values, bool(data.get("by_default", True)),
@@ -372,7 +372,15 @@ def plain_attribute(value: Any) -> Any:  # noqa: ANN401 - values of attributes
 
 
 def _found(predicate: BugPredicate, graph: DescribedGraph, surely: bool) -> bool:
-    """Search for the pattern by backtracking, node by node in the pattern's order."""
+    """Search for the pattern by backtracking, node by node in the pattern's order.
+
+    A pattern without nodes is about constants, whatever reads them.
+    """
+    if not predicate.nodes:
+        return bool(predicate.values) and all(
+            any(_value_fits(wanted, name, graph, surely) for name in graph.constants)
+            for wanted in predicate.values.values()
+        )
     places = graph.places
     if not all(node.op in places for node in predicate.nodes):
         return False

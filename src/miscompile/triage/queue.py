@@ -26,6 +26,10 @@ MOST_TRIES = 3
 """Workers that one finding may cost in a session; it is retried, because another process may have killed them, and
 because a worker that is told so tries each of onnx's calls in a fork first."""
 
+_LATER = ("accepted-",)
+"""Beginnings of the identifiers of findings that wait until no other one does, because few maintainers want them: an
+invalid program that runs to values."""
+
 PATIENCE = 1200.0
 """Seconds for one finding, far more than its reduction and scripts take, after which its worker is stuck."""
 
@@ -72,7 +76,8 @@ class TriageQueue:
     """
 
     def __init__(self, settings: TriageSettings, workers: int = 1) -> None:
-        self._todo: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._todo: queue.PriorityQueue[tuple[int, int, str]] = queue.PriorityQueue()
+        self._submitted = 0
         self._answers: queue.SimpleQueue[TriageAnswer] = queue.SimpleQueue()
         self._steps: queue.SimpleQueue[TriageStep] = queue.SimpleQueue()
         self._open = 0
@@ -110,9 +115,10 @@ class TriageQueue:
         return any(thread.is_alive() for thread in self._threads)
 
     def submit(self, identifier: str) -> None:
-        """Queue a finding whose folder is on disk."""
+        """Queue a finding whose folder is on disk, behind those of its rank (`_LATER`)."""
         self._open += 1
-        self._todo.put(identifier)
+        self._submitted += 1
+        self._todo.put((int(identifier.startswith(_LATER)), self._submitted, identifier))
 
     def collect(self) -> list[TriageAnswer]:
         """Return the answers so far; does not wait."""
@@ -130,7 +136,7 @@ class TriageQueue:
         for worker in self._workers:
             worker.kill()
         for _ in self._threads:
-            self._todo.put(None)
+            self._todo.put((-1, 0, ""))
         for thread in self._threads:
             thread.join(timeout=10)
 
@@ -142,7 +148,7 @@ class TriageQueue:
 
     def _serve(self, worker: "_Worker") -> None:
         try:
-            while (identifier := self._todo.get()) is not None and not self._closing.is_set():
+            while (identifier := self._todo.get()[-1]) and not self._closing.is_set():
                 answer = self._examine(worker, identifier)
                 self._doing.pop(identifier, None)
                 if not self._closing.is_set():

@@ -85,6 +85,9 @@ def predicate_of(
 ) -> BugPredicate | None:
     """Return the predicate of the bug that the reduced `case` shows; None when it has no ONNX program, or a large one.
 
+    A program without nodes has a predicate if its outputs are constants with conditions: a compiler may have read one
+    wrongly (https://github.com/openvinotoolkit/openvino/pull/37706).
+
     `evidence` and `outcome` are those of the reduced case, `guilty` its culprits. `budget` limits the examinations; a
     condition that was not examined stays.
     """
@@ -92,7 +95,7 @@ def predicate_of(
         draft = kind.take_apart(case, evidence)
     except ModelError:
         return None
-    if not 0 < len(draft.graph.nodes) <= MOST_NODES:
+    if len(draft.graph.nodes) > MOST_NODES:
         return None
     symptom = symptom_of(evidence, outcome)
     examined = DraftExaminer(case, held, symptom, evidence, kind, runner, seed)
@@ -105,6 +108,9 @@ def predicate_of(
             break
         if not needless.issuperset(one.conditions) and examined.shows(one.draft):
             needless.update(one.conditions)
+    values = {leaf.name: found for leaf in leaves(draft) if (found := _value(leaf, needless)) != ValuePattern()}
+    if not draft.graph.nodes and not (values and all(one.constant for one in values.values())):
+        return None  # it would match every program
     transform = evidence.faulty.build.transform
     return BugPredicate(
         evidence.faulty.target,
@@ -114,7 +120,7 @@ def predicate_of(
         guilty,
         transform.name if transform else "",
         tuple(_node(node, needless) for node in draft.graph.nodes),
-        {leaf.name: found for leaf in leaves(draft) if (found := _value(leaf, needless)) != ValuePattern()},
+        values,
         not evidence.faulty.build.disabled,
     )
 

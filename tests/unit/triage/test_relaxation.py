@@ -15,6 +15,7 @@ from toy_faults import CASES
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import examine
+from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, Violated
@@ -23,7 +24,7 @@ from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.analysis import reprogram
 from miscompile.oracles.pair import BuildPair
-from miscompile.triage.predicate import FLOATS, BugPredicate, described
+from miscompile.triage.predicate import FLOATS, BugPredicate, described, predicate_from
 from miscompile.triage.reduce.draft import put_together, take_apart, tidy
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.reduce.graphs import GraphDrafts
@@ -117,3 +118,44 @@ def test_a_large_program_has_no_predicate() -> None:
     held = BuildPair("toy", Build("off"), Build("full"))
     evidence = Evidence("wrong", "exact", "m", Run(case, "toy", Build("full")), Run(case, "toy", Build("off")), "v")
     assert predicate_of(case, held, evidence, None, (), GraphDrafts(runner, reprogram), runner, 0, Budget(5)) is None
+
+
+class _ScalarsForEmptyConstants:
+    """A compiler whose optimised builds give a scalar for an output that is a constant without elements."""
+
+    def __init__(self) -> None:
+        self._sound = InProcessRunner("toy")
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        return [self._one(run) for run in runs]
+
+    def _one(self, run: Run) -> Outcome:
+        (outcome,) = self._sound.run([run])
+        constants = read(run.case.program.payload).graph.initializers
+        if run.build.level == "off" or not isinstance(outcome, Values):
+            return outcome
+        wrong = [port.name in constants and not constants[port.name].array.size for port in run.case.program.outputs]
+        scalar = tensor(np.array(0, np.float32))
+        return Values(
+            tuple(tuple(scalar if bad else one for bad, one in zip(wrong, row, strict=True)) for row in outcome.results)
+        )
+
+
+def test_a_constant_alone_has_a_predicate_that_holds_whatever_reads_it() -> None:
+    def program(shape: str, output: str, *calls: str) -> Case:
+        lines = [f"graph g() -> (%{output}: float32{shape}) {{", f"  init %c: float32{shape} = []", *calls, "}"]
+        return Case(to_program(parse_model("ir 10\nopset 18\n\n" + "\n".join(lines) + "\n")), ((),))
+
+    case, runner = program("[0]", "c"), _ScalarsForEmptyConstants()
+    held = BuildPair("toy", Build("off"), Build("full"))
+    seen = examine(case, held, runner, stream(0, "x"))
+    assert isinstance(seen.verdict, Violated)
+    drafts = GraphDrafts(InProcessRunner("toy"), reprogram)
+    found = predicate_of(case, held, seen.verdict.evidence, seen.faulty, (), drafts, runner, 0, Budget(100))
+    assert found is not None
+    assert (found.nodes, [value.elements for value in found.values.values()]) == ((), [()])
+    for other in (case, program("[3,0]", "c"), program("[2,0,4]", "y", "  %y = Neg(%c)")):
+        assert found.matches(described(read(other.program.payload)))
+    full = "ir 10\nopset 18\n\ngraph g() -> (%c: float32[1]) {\n  init %c: float32[1] = [1.0]\n}\n"
+    assert not found.matches(described(parse_model(full)))
+    assert predicate_from(found.as_json()) == found

@@ -9,6 +9,11 @@ from miscompile.base.specs import Spec
 from miscompile.targets.about import About, CpuCap, Front
 from miscompile.targets.openvino.transforms import TRANSFORMS
 
+_MASKS = (
+    # The operands and results of the node at which a matcher throws.
+    (r"(?<= END: node: )(\S+ \S+) \([^()]*\) -> \([^()]*\)", r"\1"),
+)
+
 MODEL_PASSES = (
     "SharedOpOptimization",
     "GroupedStridedSliceOptimizer",
@@ -262,6 +267,7 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     dynamic=True,
+    masks=_MASKS,
     passes=PASSES,
     transforms=tuple(TRANSFORMS),
     settle="miscompile.targets.openvino.transforms:settled",
