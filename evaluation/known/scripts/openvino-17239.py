@@ -1,0 +1,49 @@
+"""PadFusion merges a Pad that crops into a Convolution."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import onnx.parser
+from openvino.runtime import Core
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 13]>
+graph (float[1, 1, 4, 4] x, float[1, 1, 3, 3] w) => (float[1, 1, 1, 1] y)
+<int64[8] pads = {0, 0, -1, 0, 0, 0, 0, -1}>
+{
+  t = Pad (x, pads)
+  y = Conv (t, w)
+}
+"""
+
+
+def outputs() -> list[np.ndarray[Any, Any]]:
+    """Return the outputs of the compiled model on the CPU."""
+    core = Core()
+    compiled = core.compile_model(core.read_model(onnx.parser.parse_model(MODEL).SerializeToString()), "CPU")
+    feeds: list[Any] = [
+        np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4),
+        np.ones((1, 1, 3, 3), np.float32),
+    ]
+    result = compiled(feeds)
+    return [result[index] for index in range(len(compiled.outputs))]
+
+
+def main() -> int:
+    """Return 1 if the bug shows, 0 if not."""
+    wanted = [np.array([[[[81]]]], np.float32)]
+    try:
+        got = outputs()
+    except RuntimeError as error:
+        print("BUG:", str(error)[-300:].replace("\n", " "))
+        return 1
+    for g, w in zip(got, wanted, strict=True):
+        if g.shape != w.shape or g.dtype != w.dtype or not np.allclose(g, w, rtol=1e-3, atol=1e-3, equal_nan=True):
+            print("BUG:", g.dtype, g.shape, g.ravel()[:8], "instead of", w.dtype, w.shape, w.ravel()[:8])
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
