@@ -1,0 +1,111 @@
+"""Campaigns on the releases that have public bugs, and the findings that may be these bugs.
+
+A finding is a candidate for a bug if its script shows it in the release with the bug and not in the one that mends it,
+and if its program has all operators of the bug's trigger. Whether it is the bug, a person decides.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.known.listed import MendedBug
+from evaluation.oracles.campaigns import SUMMARY
+from miscompile.base.errors import UsageError
+from miscompile.findings.folder import load
+from miscompile.findings.store import Store
+from miscompile.graph.edges import every_node
+from miscompile.graph.read import read
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSettings:
+    """One campaign of `seconds` for each release that has some of `bugs`, in a folder of `folder`."""
+
+    folder: Path
+    bugs: tuple[MendedBug, ...]
+    seconds: float
+    seed: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class BugOutcome:
+    """What the campaign on the release with a bug gave: the findings that may be it, each with its signature."""
+
+    bug: MendedBug
+    tests: int
+    confirmed: int
+    mended: int
+    candidates: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFigures:
+    """The outcomes so far."""
+
+    settings: KnownSettings
+    outcomes: tuple[BugOutcome, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as a JSON object."""
+        rows = [{**asdict(one), "name": one.bug.name} for one in self.outcomes]
+        return {"seed": self.settings.seed, "seconds": self.settings.seconds, "bugs": rows}
+
+
+def run(settings: KnownSettings) -> Iterator[KnownFigures]:
+    """Run each campaign that is not yet in its folder, check its findings on the mending releases, yield as they come.
+
+    Raises UsageError when a release cannot be had.
+    """
+    done: list[BugOutcome] = []
+    for target, release in dict.fromkeys((bug.target, bug.has_it) for bug in settings.bugs):
+        out = settings.folder / f"{target}-{release}"
+        if not (out / SUMMARY).exists():
+            _fuzz(settings, f"{target}=={release}", out)
+        for bug in settings.bugs:
+            if (bug.target, bug.has_it) == (target, release):
+                done.append(_outcome(bug, out))
+                yield KnownFigures(settings, tuple(done))
+
+
+def _fuzz(settings: KnownSettings, target: str, out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _called(["targets", "install", target])
+    words = ["--time", f"{settings.seconds:.0f}", "--seed", str(settings.seed), "--workers", str(settings.workers)]
+    _called(["fuzz", target, *words, "--out", str(out), *(["--resume"] if out.exists() else [])], (0, 1, 4))
+
+
+def _called(words: Sequence[str], fine: Sequence[int] = (0,)) -> str:
+    command = [sys.executable, "-m", "miscompile", *words]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ended.returncode not in fine:
+        raise UsageError(f"`miscompile {' '.join(words)}` ended with {ended.returncode}: {ended.stderr.strip()[-500:]}")
+    return ended.stdout
+
+
+def _outcome(bug: MendedBug, out: Path) -> BugOutcome:
+    file = out / f"recheck-{bug.fixed_in}.json"
+    if not file.exists():
+        words = ["recheck", str(out), "--target", f"{bug.target}=={bug.fixed_in}", "--install", "--json"]
+        file.write_text(_called(words, (0, 1)), "utf-8")
+    mended = {one["id"] for one in json.loads(file.read_text("utf-8"))["findings"] if one["answer"] == "fixed"}
+    with Store.open(out, create=False) as store:
+        confirmed = [one for one in store.findings() if one.status == "confirmed"]
+    found = [one for one in confirmed if one.identifier in mended]
+    alike = tuple((one.identifier, one.signature) for one in found if may_be(bug, _operators(out, one.identifier)))
+    tests = json.loads((out / SUMMARY).read_text("utf-8"))["tests"]
+    return BugOutcome(bug, tests, len(confirmed), len(found), alike)
+
+
+def may_be(bug: MendedBug, operators: frozenset[str]) -> bool:
+    """Tell whether a reduced program with these operators has the trigger of a bug."""
+    return bool(bug.operators) and operators.issuperset(bug.operators)
+
+
+def _operators(out: Path, identifier: str) -> frozenset[str]:
+    graph = read(load(out, identifier).finding.case.program.payload).graph
+    return frozenset(node.op for node in every_node(graph))
