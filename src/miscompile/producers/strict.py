@@ -106,7 +106,7 @@ class Strict:
         Producers that make other cases of finished graphs call this. Raises RejectedDraft.
         """
         options = self.options
-        opset = options.draw_opset(rng, opsets)
+        opset = self._offered(options.draw_opset(rng, opsets), rng, opsets)
         style = Style(rng.random() < options.integral, rng.random() < options.full)
         limits = options.draw_limits(rng, self._limits)
         large = limits.least_elements > 0
@@ -119,6 +119,15 @@ class Strict:
         recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
         recipe |= {"large": True} if large else {}
         return scope, outputs, recipe
+
+    def _offered(self, opset: int, rng: random.Random, opsets: tuple[int, ...] | None) -> int:
+        """Return `opset`, or another one of `opsets` if the target takes no operator of it, as an old release may."""
+        if self._menu(opset).pairs:
+            return opset
+        left = tuple(one for one in opsets or self.options.opsets if self._menu(one).pairs)
+        if not left:
+            raise RejectedDraft("the target takes no operator of these opsets")
+        return self.options.draw_opset(rng, left)
 
     def extend(self, scope: Scope, nodes: int, dtypes: tuple[str, ...]) -> tuple[list[str], list[str]]:
         """Add up to `nodes` operators to the contents of `scope`; return the outputs and the motifs planted.
