@@ -17,8 +17,8 @@ from evaluation.oracles.campaigns import SUMMARY
 from miscompile.base.errors import UsageError
 from miscompile.findings.folder import load
 from miscompile.findings.store import Store
-from miscompile.graph.edges import every_node
 from miscompile.graph.read import read
+from miscompile.triage.predicate import inner_operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ def may_be(bug: MendedBug, operators: frozenset[str]) -> bool:
 
 def _operators(out: Path, identifier: str) -> frozenset[str]:
     graph = read(load(out, identifier).finding.case.program.payload).graph
-    return frozenset(node.op for node in every_node(graph))
+    return frozenset(op for node in graph.nodes for op in (node.op, *inner_operators(node)))
