@@ -2,6 +2,8 @@
 
 PReluFusionMultiplySub makes relu(x) - relu(-x) * slope to a PRelu, and loses the axes that only its constants have.
 
+PReluFusionAbsSubMulMulAdd does the same to relu(x) + (x - |x|) * 0.5 * slope.
+
 Seen with openvino 2026.4.1.
 
 Exit code 1: the bug shows. Exit code 0: it does not.

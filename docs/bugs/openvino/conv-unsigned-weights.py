@@ -1,0 +1,54 @@
+"""OpenVINO (CPU): a quantized Conv is refused
+
+The CPU plugin has no convolution for data of int8 with a zero point and weights of uint8, which the low-precision transformations make of a quantized Conv.
+
+Seen with openvino 2026.4.1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import openvino as ov
+from onnx import TensorProto, helper, numpy_helper
+
+nodes = [
+    helper.make_node("QuantizeLinear", ["x", "one", "zero_point"], ["xq"]),
+    helper.make_node("DequantizeLinear", ["xq", "one", "zero_point"], ["xd"]),
+    helper.make_node("DequantizeLinear", ["w", "one"], ["wd"]),
+    helper.make_node("Conv", ["xd", "wd"], ["v"]),
+    helper.make_node("QuantizeLinear", ["v", "one"], ["y"]),
+]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 3, 4, 4])]
+constants = [
+    numpy_helper.from_array(np.array(1, np.float32), "one"),
+    numpy_helper.from_array(np.array(1, np.int8), "zero_point"),
+    numpy_helper.from_array(np.ones((3, 2, 1, 1), np.uint8), "w"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+def run(feed):
+    """Compile with the default passes, with float32 as it is; return the outputs."""
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    for place, value in enumerate(feed):
+        request.set_input_tensor(place, ov.Tensor(np.asarray(value, order="C")))
+    request.infer()
+    return [np.array(request.get_output_tensor(place).data) for place in range(len(outputs))]
+
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+try:
+    run([np.ones((1, 2, 4, 4), np.float32)])
+except Exception as error:
+    print("BUG: OpenVINO raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+print("the bug does not show")
