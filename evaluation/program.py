@@ -16,6 +16,7 @@ TABLES = {
     "orthrus-optbench": "evaluation.orthrus.commands:optbench",
     "orthrus-overhead": "evaluation.orthrus.commands:overhead",
     "mutants": "evaluation.mutants.commands:mutants",
+    "known": "evaluation.known.commands:known",
     "bugs": "evaluation.bugs.commands:bugs",
     "oracles": "evaluation.oracles.commands:oracles",
     "oatest-splicing": "evaluation.oatest.commands:splicing",

@@ -29,8 +29,8 @@ class MendedBug:
 
     @property
     def name(self) -> str:
-        """The target with the number of the report, such as `onnxruntime#27833`."""
-        return f"{self.target}#{self.link.rstrip('/').rpartition('/')[-1]}"
+        """The target with the number of the report, such as `onnxruntime#27833`, or the beginning of a commit."""
+        return f"{self.target}#{self.link.rstrip('/').rpartition('/')[-1][:12]}"
 
 
 def listed(file: Path = FILE) -> tuple[MendedBug, ...]:

@@ -35,7 +35,7 @@ def outputs() -> list[np.ndarray[Any, Any]]:
 
 def main() -> int:
     """Return 1 if the bug shows, 0 if not."""
-    wanted = [np.array([4, 3], np.float32), np.array([1, 3], np.int64)]
+    wanted: list[np.ndarray[Any, Any]] = [np.array([4, 3], np.float32), np.array([1, 3], np.int64)]
     try:
         got = outputs()
     except (tvm.error.InternalError, TypeError, ValueError, AttributeError) as error:

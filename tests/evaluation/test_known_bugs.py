@@ -1,0 +1,68 @@
+"""The list of public bugs, and which findings may be one of them."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from evaluation.bugs.page import CLASSES
+from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, may_be
+from evaluation.known.listed import FILE, MendedBug, listed, of
+from evaluation.known.view import known_view
+from evaluation.program import program
+from miscompile.base.versions import order
+from miscompile.targets.registry import CATALOGUE
+
+BUGS = listed()
+BUG = MendedBug(
+    "onnxruntime", "https://github.com/microsoft/onnxruntime/issues/7", "1.0.0", "1.1.0", "crash", "kernel", "Mod",
+    "It dies.", ("Mod", "Add"), True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_is_described_wholly(bug: MendedBug) -> None:
+    assert bug.target in CATALOGUE.built_in
+    assert bug.link.startswith("https://github.com/")
+    assert bug.kind in CLASSES
+    assert order(bug.has_it) < order(bug.fixed_in)
+    assert bug.cause.endswith(".")
+    assert bug.operators
+
+
+def test_a_bug_is_listed_once_and_those_with_a_script_have_one() -> None:
+    links = [bug.link for bug in BUGS]
+    assert len(links) == len(set(links)) >= 40
+    scripts = {file.stem for file in (FILE.parent / "scripts").glob("*.py")}
+    assert {bug.name.replace("#", "-") for bug in BUGS if bug.shown} == scripts
+
+
+def test_bugs_of_one_target_and_some_releases() -> None:
+    assert {bug.target for bug in of(BUGS, "openvino", ())} == {"openvino"}
+    assert [bug.has_it for bug in of((BUG,), "onnxruntime", ("1.0.0",))] == ["1.0.0"]
+    assert of((BUG,), "onnxruntime", ("1.1.0",)) == []
+
+
+def test_a_finding_may_be_a_bug_if_it_has_all_operators_of_the_trigger() -> None:
+    assert may_be(BUG, frozenset({"Add", "Mod", "Neg"}))
+    assert not may_be(BUG, frozenset({"Mod"}))
+
+
+def test_the_table_counts_bugs_with_candidates() -> None:
+    outcomes = (BugOutcome(BUG, 1000, 9, 2, (("death-0a", "s"),)), BugOutcome(BUG, 1000, 9, 2, ()))
+    figures = KnownFigures(KnownSettings(Path(), (BUG,), 60.0, 0, 1), outcomes)
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(known_view(figures))
+    text = console.export_text()
+    assert "onnxruntime#7" in text
+    assert "death-0a" in text
+    assert "1 of 2 bugs have candidates" in text
+    assert figures.as_json()["bugs"][0]["name"] == "onnxruntime#7"
+
+
+def test_a_release_without_bugs_is_a_clear_error(tmp_path: Path) -> None:
+    result = CliRunner().invoke(program, ["known", str(tmp_path), "--releases", "0.1"])
+    assert result.exit_code == 2
+    assert "no bug of onnxruntime is listed for 0.1" in result.output
