@@ -1,0 +1,51 @@
+"""OpenVINO (CPU): a Scan is refused
+
+A Scan cannot be compiled ("Memory has not been allocated") where the model gives no shape for the input of its body, which ONNX does not ask for.
+
+Seen with openvino 2026.4.1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import openvino as ov
+from onnx import TensorProto, helper, numpy_helper
+
+body = helper.make_graph(
+    [helper.make_node("Add", ["row", "one"], ["sum"])],
+    "body",
+    [onnx.ValueInfoProto(name="row")],
+    [onnx.ValueInfoProto(name="sum")],
+    [numpy_helper.from_array(np.array(1, np.float32), "one")],
+)
+nodes = [helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])]
+constants = []
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def run(feed):
+    """Compile with the default passes, with float32 as it is; return the outputs."""
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    for place, value in enumerate(feed):
+        request.set_input_tensor(place, ov.Tensor(np.asarray(value, order="C")))
+    request.infer()
+    return [np.array(request.get_output_tensor(place).data) for place in range(len(outputs))]
+
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+try:
+    run([np.ones(3, np.float32)])
+except Exception as error:
+    print("BUG: OpenVINO raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+print("the bug does not show")
