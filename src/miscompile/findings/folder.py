@@ -7,6 +7,7 @@
         repro.py             the standalone script
         issue.md             the issue text
         upstream_test.py     a test for the compiler's own repository; further files where its tests have another form
+        verdict.toml         what somebody who has read the finding says of it; it is kept when the folder is replaced
 
 A folder is built under a temporary name, synced to disk and renamed. While a folder is replaced, the old one has the
 name `.old-<identifier>`; `recover` and `load` know that name, so a kill at any moment leaves either the old or the new
@@ -59,6 +60,7 @@ REPEATED: frozenset[FindingStatus] = frozenset({"confirmed", "non-default", "kno
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIXES = {"case": "", "original": "original-"}
+_VERDICT = "verdict.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ def save(out: Path, stored: Stored) -> Path:
         _sync(fresh)
         with _locked(final.parent, fcntl.LOCK_EX):
             if final.exists():
+                if (final / _VERDICT).exists():
+                    shutil.copy2(final / _VERDICT, fresh / _VERDICT)
                 shutil.rmtree(aside, ignore_errors=True)
                 final.rename(aside)
             fresh.rename(final)

@@ -150,6 +150,11 @@ def test_saving_again_replaces_and_leaves_no_trace(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "findings").iterdir()] == ["wrong-1"]
 
 
+def test_a_verdict_stays_when_a_finding_is_saved_again(tmp_path: Path) -> None:
+    (save(tmp_path, Stored(a_finding(), "pending")) / "verdict.toml").write_text('verdict = "true"\n')
+    assert (save(tmp_path, Stored(a_finding(), "confirmed")) / "verdict.toml").read_text() == 'verdict = "true"\n'
+
+
 def test_tests_for_the_compilers_repository_are_files_that_every_saving_keeps(tmp_path: Path) -> None:
     facts = {"upstream_test": "def test_x(): ...", "upstream_files": {"upstream_test.mlir": "// RUN", "../out": "no"}}
     stored = Stored(replace(a_finding(), facts=facts), "confirmed")

@@ -563,3 +563,10 @@ def test_every_reduction_is_pure_and_deterministic() -> None:
 
 def _described(draft: Draft) -> tuple[str, str]:
     return print_model(draft.model), draft.digest
+
+
+def test_an_input_of_one_element_in_the_first_feed_alone_is_no_scalar() -> None:
+    relu = Node("Relu", ("x",), ("y",), {})
+    draft = draft_of((info("x", "n"),), (info("y", "n"),), (relu,), {}, {"x": floats(1)}, {"x": floats(3)})
+    found = list(LowerRanks().edits(draft))
+    assert all(one.feeds[1]["x"].array.size in (1, 3) for one in found)

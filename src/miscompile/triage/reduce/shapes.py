@@ -85,7 +85,7 @@ class LowerRanks:
         for leaf in found:
             yield changed(draft, {leaf.name}, _first)
             yield changed(draft, {leaf.name}, _last)
-            if leaf.value.array.size == 1:
+            if leaf.value.array.size == 1 and all(one[leaf.name].array.size == 1 for one in draft.feeds if leaf.fed):
                 yield changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array.reshape(())))
 
 
