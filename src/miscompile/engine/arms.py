@@ -50,17 +50,15 @@ TECHNIQUES: Mapping[str, Technique] = {
         },
     ),
     "generation": Technique("strict", 1.5),
-    "motifs": Technique("strict", 1.2, {"motifs": "0.5", "noops": "0.15", "nodes": "7"}),
-    "sweep": Technique("sweep", 0.7),
+    "motifs": Technique("strict", 1.0, {"motifs": "0.5", "noops": "0.15", "nodes": "7"}),
+    "sweep": Technique("sweep", 0.4),
     "synthesis": Technique("oatest", 0.8),
-    "mined": Technique("oatest", 0.8, {"seeds": "patterns"}),
-    "hirfuzz": Technique("hirfuzz", 0.1, {"nodes": "30"}),
+    "mined": Technique("oatest", 0.3, {"seeds": "patterns"}),
+    "hirfuzz": Technique("hirfuzz", 0.15, {"nodes": "30"}),
     SEEDED: Technique("seeded", 1.0),
     CORPUS: Technique("seeded", 1.5),
 }  # fmt: skip
-"""Techniques that make valid programs for every check that compares builds, by name.
-
-The weights follow the table of yields in `docs/scheduling.md`."""
+"""Techniques that make valid programs for every check that compares builds, by name."""
 
 _CHECK_WEIGHTS = {"levels": 4.0, "device": 4.0, DIFFERENTIAL: 4.0, TRANSFORMS: 2.0}
 _OWN_WEIGHT = 2.5
