@@ -7,14 +7,14 @@ all pass the checker, and in none of them is the pattern inside the seed.
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.graph.edges import reads
-from miscompile.graph.model import Model, Node
+from miscompile.graph.model import Function, Model, Node
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
@@ -62,22 +62,35 @@ class Joined:
 def joined(model: Model, trace: Trace) -> Joined:
     """Return how the pattern hangs in the seed, followed along the edges of `model`, operator by operator.
 
-    Functions that are called stand in the graph as operators, which is all that is looked at.
+    Functions that are called stand in the graph as operators. A function may hold a bridge that the pattern does not
+    take, so that only those of its operands count on which the pattern's results depend.
     """
+    functions = {(function.domain, function.name): function for function in model.functions}
     live = {info.name for info in model.graph.inputs}
     after: set[str] = set()
     into = reading = False
     for node in model.graph.nodes:
         read, made = set(reads(node)), {name for name in node.outputs if name}
         if made & trace.own:
-            reading = reading or bool(read & trace.before)
-            into = into or bool(read & live & trace.before)
+            function = functions.get((node.domain, node.op))
+            needed = read if function is None else _needed_operands(node, function, trace.own)
+            reading = reading or bool(needed & trace.before)
+            into = into or bool(needed & live & trace.before)
             after |= made
         if read & after:
             after |= made
         if read & live:
             live |= made
     return Joined(into, bool(after & trace.behind), reading and not into)
+
+
+def _needed_operands(call: Node, function: Function, wanted: Collection[str]) -> set[str]:
+    """Return the operands of a call on which those of its results depend that are `wanted`."""
+    needed = {inner for name, inner in zip(call.outputs, function.outputs, strict=False) if name in wanted}
+    for node in reversed(function.nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed |= set(reads(node))
+    return {name for name, inner in zip(call.inputs, function.inputs, strict=False) if name and inner in needed}
 
 
 class Traced(Synthesised):

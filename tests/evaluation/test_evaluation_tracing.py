@@ -1,6 +1,6 @@
 """Tracing: whether a pattern is inside its seed is read off the program, not off what synthesis says of itself."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evaluation.oatest.tracing import Joined, Trace, Traced, joined
@@ -53,6 +53,7 @@ def test_a_result_that_depends_on_no_input_is_no_inner_tensor() -> None:
 
 
 @settings(max_examples=25)
+@example(355, 1.0)  # a function that holds a bridge which its pattern does not take
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 1.0]))
 def test_what_synthesis_says_of_itself_is_so(seed: int, calls: float) -> None:
     """Neither counts a seed's operator that works on constants alone."""
