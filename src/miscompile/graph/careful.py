@@ -1,8 +1,8 @@
 """Calls of onnx's checker and inference that may abort the process: tried in a fork first, where that is asked for.
 
 onnx is C++, and a broken model can make it read behind a vector, which ends the process (a `Split` with more results
-than `num_outputs`, for instance: https://github.com/onnx/onnx/pull/8255). A fork costs milliseconds, so that only a process that such a model has ended before
-pays for it.
+than `num_outputs`, for instance: https://github.com/onnx/onnx/pull/8255). A fork costs milliseconds, so that only a
+process that such a model has ended before pays for it.
 """
 
 import os
