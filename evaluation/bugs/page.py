@@ -54,8 +54,8 @@ page of the files `known.toml` in the folders of the targets, and of `bugs-found
 is noted. Where the column *upstream* says "none found", somebody has looked for a report and found none; "not noted"
 says that no document tells. The bugs that are planted in the toy compiler are left out.
 
-A cause with a *script* can be seen: the script needs the compiler and `onnx`, and its exit code is 1 where the bug
-shows. `python -m evaluation bugs` runs all scripts whose compilers are installed.
+A cause with a *script* can be seen. The script needs the compiler and `onnx`. Its exit code is 1
+where the bug shows, or the bug ends it. `python -m evaluation bugs` runs all scripts whose compilers are installed.
 """
 
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation.kept_campaigns import SUMMARY, run_campaign
 from evaluation.known.listed import MendedBug
-from evaluation.oracles.campaigns import SUMMARY
 from miscompile.base.errors import UsageError
 from miscompile.findings.folder import load
 from miscompile.findings.store import Store
@@ -65,18 +65,12 @@ def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     for target, release in dict.fromkeys((bug.target, bug.has_it) for bug in settings.bugs):
         out = settings.folder / f"{target}-{release}"
         if not (out / SUMMARY).exists():
-            _fuzz(settings, f"{target}=={release}", out)
+            _called(["targets", "install", f"{target}=={release}"])
+            run_campaign(f"{target}=={release}", out, settings.seconds, settings.seed, settings.workers)
         for bug in settings.bugs:
             if (bug.target, bug.has_it) == (target, release):
                 done.append(_outcome(bug, out))
                 yield KnownFigures(settings, tuple(done))
-
-
-def _fuzz(settings: KnownSettings, target: str, out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _called(["targets", "install", target])
-    words = ["--time", f"{settings.seconds:.0f}", "--seed", str(settings.seed), "--workers", str(settings.workers)]
-    _called(["fuzz", target, *words, "--out", str(out), *(["--resume"] if out.exists() else [])], (0, 1, 4))
 
 
 def _called(words: Sequence[str], fine: Sequence[int] = (0,)) -> str:

@@ -2,22 +2,18 @@
 
 import json
 import math
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.kept_campaigns import SUMMARY, run_campaign
 from miscompile.base.errors import InputError, UsageError
 from miscompile.base.specs import Spec
 from miscompile.engine.arms import TECHNIQUES
 from miscompile.findings.folder import place
 from miscompile.findings.store import Store
-
-SUMMARY = "summary.json"
-"""The file that `miscompile fuzz` writes when a campaign ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +113,14 @@ def run(settings: OracleSettings) -> Iterator[OracleFigures]:
     """
     done: list[OracleCampaign] = []
     names = settings.techniques or settings.checks
-    options = {name: settings.words(name) for name in names}
+    most = ["--tests", str(settings.tests)] if settings.tests else []
+    options = {name: [*settings.words(name), *most] for name in names}
     for target in settings.targets:
         for name in names:
             out = settings.folder / target / name
-            if not (out / SUMMARY).exists():
-                _fuzz(settings, target, options[name], out)
+            run_campaign(target, out, settings.seconds, settings.seed, settings.workers, options[name])
             done.append(read(target, name, out))
             yield OracleFigures(settings, tuple(done))
-
-
-def _fuzz(settings: OracleSettings, target: str, chosen: list[str], out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    words = [*chosen, "--time", f"{settings.seconds:.0f}", "--seed", str(settings.seed)]
-    words += ["--workers", str(settings.workers), "--out", str(out), *(["--resume"] if out.exists() else [])]
-    words += ["--tests", str(settings.tests)] if settings.tests else []
-    command = [sys.executable, "-m", "miscompile", "fuzz", target, *words]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not (out / SUMMARY).exists():
-        raise UsageError(f"the campaign {out.name} on {target} did not start: {ended.stderr.strip()[-500:]}")
 
 
 def read(target: str, name: str, out: Path) -> OracleCampaign:

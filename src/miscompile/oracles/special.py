@@ -110,7 +110,7 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
         program = ReadableProgram(read(case.program.payload))
         for feed in dict.fromkeys(feed for feed, _ in _differing(reference, other)):
             fed = dict(zip(names, case.feeds[feed], strict=True))
-            for element in _wrong(feed, program.readings(fed), program.unbounded(fed), reference, other):
+            for element in _wrong(feed, program, fed, reference, other):
                 if only not in ("", element.kind):
                     continue
                 policy = policy_of(runs[1].target, element.kind, [node.op for node in program.model.graph.nodes])
@@ -126,13 +126,10 @@ def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only:
 
 
 def _wrong(
-    feed: int,
-    readings: Mapping[str, Sequence[Array]],
-    unbounded: Sequence[Array] | None,
-    reference: Values,
-    other: Values,
+    feed: int, program: ReadableProgram, fed: Mapping[str, Tensor], reference: Values, other: Values
 ) -> Sequence[_Element]:
-    """Return the wrong elements of a feed, of each output the first one of each class."""
+    """Return the wrong elements of a feed, of each output the first one of each class. Raises UnreadableError."""
+    readings = program.readings(fed)
     found: dict[tuple[int, SpecialClass], _Element] = {}
     for output, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):
         if want is None or got is None or want.same(got):
@@ -148,6 +145,7 @@ def _wrong(
         wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
         if not wrong.any():
             continue
+        unbounded = program.unbounded(fed)
         ranged = _as_unbounded(base, spread, None if unbounded is None else unbounded[output], got)
         for place in np.flatnonzero(wrong):
             expected, actual = want.numbers().flat[place], got.numbers().flat[place]
