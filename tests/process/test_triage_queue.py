@@ -165,17 +165,17 @@ def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
     assert answer.slippages == ()
 
 
-def test_accepted_invalid_programs_wait_for_all_others(tmp_path: Path) -> None:
+def test_hangs_and_then_accepted_invalid_programs_wait_for_all_others(tmp_path: Path) -> None:
     queue = TriageQueue(settings(tmp_path))
-    order = ["accepted-0000000001", "accepted-0000000002", "wrong-0000000003"]
+    order = ["accepted-0000000001", "accepted-0000000002", "hang-0000000003", "wrong-0000000004"]
     try:
         for identifier in order:
             queue.submit(identifier)
-        answers = [answer.identifier for answer in wait(queue, 3)]
+        answers = [answer.identifier for answer in wait(queue, 4)]
     finally:
         queue.close()
     assert sorted(answers) == order
-    assert answers.index(order[2]) < answers.index(order[1])
+    assert answers.index(order[3]) < answers.index(order[2]) < answers.index(order[1])  # a worker had the first at once
 
 
 @pytest.mark.slow

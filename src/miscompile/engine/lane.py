@@ -25,7 +25,7 @@ from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
 from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.core.examination import Examination, conclude
-from miscompile.core.outcome import DEFECTS, Defect, Outcome, is_death
+from miscompile.core.outcome import DEFECTS, Defect, Outcome, TimedOut, is_death
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
@@ -390,9 +390,15 @@ class Lane:
         return True
 
     def _pursue(self, suspect: _Suspect) -> None:
-        """Search for the culprits of a violation now, or later if searches have had their share of the time."""
+        """Search for the culprits of a violation now, or later if searches have had their share of the time.
+
+        Triage searches for those of a hang, because every build of the search lasts as long as a time limit.
+        """
         if len(self.plan.targets) == 1 and suspect.outcome is not None and is_death(suspect.outcome):
             self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
+        if self.searches.limited and isinstance(suspect.outcome, TimedOut):
+            self._leave_to_triage(suspect)
+            return
         if self.searches.allowed:
             self._search(suspect)
             return

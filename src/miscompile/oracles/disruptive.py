@@ -33,6 +33,9 @@ ORACLE = "disruptive"
 RULE = "invalid"
 """The rule that evidence of this oracle names."""
 
+INVALID, UNDEFINED = "the program is invalid", "the result is undefined"
+"""How the message of evidence names the broken rule."""
+
 GROWN = 2 << 30
 """Peak memory of the process, in bytes, from which OutOfMemory counts: a refused request for a senseless size is an
 error like any other."""
@@ -108,7 +111,8 @@ def _violated(verdict: Verdict, recipe: Any) -> Verdict:  # noqa: ANN401 - JSON 
         "proof": recipe.get("proof", ""),
         "refusal": broken.get("refusal", ""),
     }
-    cause = "" if found.kind == "accepted" else f"; the program is invalid: {details['detail']}"
+    fault = UNDEFINED if details["broken"] == "domain" else INVALID
+    cause = "" if found.kind == "accepted" else f"; {fault}: {details['detail']}"
     return Violated(Evidence(found.kind, RULE, found.message + cause, found.faulty, None, "", details))
 
 

@@ -164,7 +164,8 @@ def _script(stored: Stored) -> str:
             "No script was written for this finding yet. `model.onnx` and `feeds.npz` beside this file are the model "
             "and its inputs."
         )
-    told = "Exits with 1 when the bug shows and with 0 when it does not."
+    shows = "Dies" if stored.finding.property.signature.kind in ("death", "hang") else "Exits with 1"
+    told = f"{shows} when the bug shows and exits with 0 when it does not."
     return f"{told}\n\n{_fenced('python', stored.script, SCRIPT_LIMIT, 'repro.py')}"
 
 

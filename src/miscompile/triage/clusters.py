@@ -19,6 +19,7 @@ from miscompile.findings.store import Store
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
+from miscompile.oracles.disruptive import INVALID, UNDEFINED
 from miscompile.triage.predicate import BugPredicate, Described, described, inner_operators, predicate_from
 
 _PLACE = re.compile(r"\.(?:cc|cpp|h|hpp|inl|py|rs|td):#")
@@ -160,7 +161,7 @@ def _keys(one: _Triaged) -> Iterator[Hashable]:
     if signature.kind in ("exception", "death"):
         text = _without(signature.text, operators)
         where = "" if _PLACE.search(text) else _family(operators)
-        invalid = "the program is invalid" in stored.finding.message
+        invalid = any(fault in stored.finding.message for fault in (INVALID, UNDEFINED))
         if text and where is not None:
             yield held.target, signature.kind, signature.stage, text, where, invalid
         if len(model.graph.nodes) >= _MANY and not invalid:

@@ -26,9 +26,9 @@ MOST_TRIES = 3
 """Workers that one finding may cost in a session; it is retried, because another process may have killed them, and
 because a worker that is told so tries each of onnx's calls in a fork first."""
 
-_LATER = ("accepted-",)
-"""Beginnings of the identifiers of findings that wait until no other one does, because few maintainers want them: an
-invalid program that runs to values."""
+_LATER = {"hang-": 1, "accepted-": 2}
+"""Beginnings of the identifiers of findings that wait until none of a lower rank does. The triage of a hang takes as
+long as that of a dozen others. Few maintainers want to know that an invalid program runs to values."""
 
 PATIENCE = 1200.0
 """Seconds for one finding, far more than its reduction and scripts take, after which its worker is stuck."""
@@ -118,7 +118,8 @@ class TriageQueue:
         """Queue a finding whose folder is on disk, behind those of its rank (`_LATER`)."""
         self._open += 1
         self._submitted += 1
-        self._todo.put((int(identifier.startswith(_LATER)), self._submitted, identifier))
+        rank = next((rank for beginning, rank in _LATER.items() if identifier.startswith(beginning)), 0)
+        self._todo.put((rank, self._submitted, identifier))
 
     def collect(self) -> list[TriageAnswer]:
         """Return the answers so far; does not wait."""

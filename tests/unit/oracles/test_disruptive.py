@@ -131,6 +131,13 @@ def test_a_death_of_what_only_a_page_forbids_asks_no_checker() -> None:
     assert "kills this process" in script
 
 
+def test_a_death_of_a_valid_program_is_not_blamed_on_the_program() -> None:
+    verdict = judged(broken("deaths", "domain", "runtime"), Crashed("run", 8), Crashed("run", 8))
+    assert isinstance(verdict, Violated)
+    assert "the result is undefined" in verdict.evidence.message
+    assert "invalid" not in verdict.evidence.message
+
+
 class _Accepting:
     """A runner for which every program runs."""
 

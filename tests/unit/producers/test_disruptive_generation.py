@@ -29,7 +29,14 @@ from miscompile.ops.values import Style
 from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
 from miscompile.producers.disruptive.checker import refusal_of, serve
 from miscompile.producers.disruptive.draft import DraftOperand, DraftRole, InvalidDraft, Presentation, take_apart
-from miscompile.producers.disruptive.operands import break_contents, break_dtype, break_mixed, break_rank, break_shape
+from miscompile.producers.disruptive.operands import (
+    break_contents,
+    break_domain,
+    break_dtype,
+    break_mixed,
+    break_rank,
+    break_shape,
+)
 from miscompile.producers.disruptive.producer import (
     ACCEPTANCE,
     KINDS,
@@ -41,7 +48,7 @@ from miscompile.producers.disruptive.proof import Prover, keeps_page
 from miscompile.producers.sweep import draft_single
 
 OPEN = Support(open=True)
-OPS = ("Add", "MatMul", "Conv", "Transpose", "Gather", "Reshape", "Softmax", "Where", "Concat")
+OPS = ("Add", "MatMul", "Conv", "Transpose", "Gather", "Reshape", "Softmax", "Where", "Concat", "Div")
 PROVER = Prover(refusal_of)
 
 
@@ -110,7 +117,7 @@ def test_only_what_the_checker_sees_counts_when_it_is_accepted() -> None:
     for case in some_cases():
         recipe = case.recipe
         kind = recipe["broken"]["kind"]
-        promoted = kind == "mixed" and recipe["op"] in ("Add", "Where")
+        promoted = kind == "mixed" and recipe["op"] in ("Add", "Where", "Div")
         wanted = recipe["proof"] == "checker" and kind in ACCEPTANCE and not promoted
         assert recipe["counts"] == ("acceptance" if wanted else "deaths")
 
@@ -294,6 +301,38 @@ def test_wrong_contents_are_proven_by_the_page_and_at_run_time_when_they_are_fed
                 seen.add(proof.kind)
         assert kind in seen
         assert seen <= {kind, "checker"}
+
+
+def division(dtype: str) -> InvalidDraft:
+    part = DraftOperand(tensor(np.full((2, 3), 5, dtype)), "fed", known=False)
+    return InvalidDraft("Div", 21, (part, part), {}, (TensorType(dtype, (None, None)),))
+
+
+def test_integers_are_proven_undefined_where_the_operator_has_no_result_for_them() -> None:
+    verdicts = Counter[bool]()
+    lowest = np.iinfo(np.int32).min
+    for seed in range(200):
+        broken = break_domain(random.Random(seed), division("int32"))
+        top, bottom = (part.value.array for part in broken.draft.parts if part is not None)
+        undefined = bool((bottom == 0).any() or ((bottom == -1).any() and (top == lowest).any()))
+        proof = PROVER.prove_undefined(broken.draft)
+        assert (proof is not None) == undefined, broken.detail
+        verdicts[proof is not None] += 1
+        assert broken.place in ("operand 0", "operand 1", "operand 0,1")
+    assert len(verdicts) == 2
+
+
+def test_floats_have_a_quotient_whatever_they_are() -> None:
+    with pytest.raises(RejectedDraft):
+        break_domain(random.Random(0), division("float32"))
+
+
+def test_a_lowered_program_keeps_the_domain_of_its_operators() -> None:
+    options = DisruptiveOptions(ops=("Div",), kinds=("domain",), dtypes=("int32",))
+    case = DisruptiveProducer(options, OPEN, check=refusal_of).propose(stream(1, 0))
+    assert case.recipe["counts"] == "deaths"
+    with pytest.raises(UsageError, match="no operator is left"):
+        DisruptiveProducer(options, OPEN, lowered=True, check=refusal_of)
 
 
 def test_a_permutation_is_spoilt() -> None:

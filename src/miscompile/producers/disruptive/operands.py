@@ -1,4 +1,5 @@
-"""Constraint violations in operands: unsupported dtype, mismatched dtypes or shapes, wrong rank, wrong elements.
+"""Constraint violations in operands: unsupported dtype, mismatched dtypes or shapes, wrong rank, wrong elements,
+elements for which the operator is undefined.
 
 The first three are those of HIRFUZZ (section 3.1.5). A violation changes a draft of a valid call in one place; a proof
 decides whether the result is invalid.
@@ -10,7 +11,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from miscompile.base.dtypes import PLAIN, is_integer
+from miscompile.base.dtypes import DTYPES, PLAIN, is_integer
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array
 from miscompile.graph.model import TensorType
@@ -24,6 +25,9 @@ FOREIGN = (*PLAIN, "string", "complex64")
 
 INDICES = frozenset({"indices", "I", "sequence_lens", "axes", "axis", "position_ids", "batch_indices"})
 """Formal operands whose elements are positions, lengths or axes, and must be in range."""
+
+MEANINGFUL = frozenset({"Clip"})
+"""Operators whose samplers leave out integers that the page gives a meaning: a least value above the largest one."""
 
 _NAMES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _FAR = (-1, -2, 0, 1, 2, 3, 5, 100, -100, 2**31 - 1, -(2**31))
@@ -44,8 +48,8 @@ class Broken(NamedTuple):
     `operand 0,2` (several in the same way), `attribute axis`, `result 0`, `operands` or `results` (their number), and
     `call` for anything else.
 
-    `page` selects the rules of the operator's page that may prove it invalid. Rules on elements may do so for indices
-    only, because for other operands they also demand conditions that merely make results unique or exact.
+    `page` selects the rules of the operator's page that may prove it invalid. Rules on ranges of elements may do so for
+    indices only, because for other operands they also demand conditions that merely make results unique or exact.
     """
 
     draft: InvalidDraft
@@ -150,6 +154,48 @@ def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
     return Broken(
         _put(draft, place, changed), detail, f"{known[place].name}:{label}:{changed.role}", page, f"operand {place}"
     )
+
+
+def break_domain(rng: random.Random, draft: InvalidDraft) -> Broken:
+    """Put integers into operands for which the operator is undefined: a divisor of zero, a shift by the whole width.
+
+    Several operands may change at once, because the quotient of the lowest integer needs a divisor of -1 as well.
+    """
+    if draft.op in MEANINGFUL:
+        give_up("the operator's page gives these elements a meaning")
+    known = formals(draft)
+    places = [
+        place
+        for place, part in enumerate(draft.parts)
+        if part is not None
+        and part.value.array.size
+        and is_integer(part.dtype)
+        and not (part.known or known[place].name in INDICES)
+    ]
+    chosen = [place for place in places if rng.random() < 0.6] or [rng.choice(places or _nothing())]
+    changed, said, keys = draft, [], []
+    for place in chosen:
+        part = _given(draft, place)
+        number, elements = _at_the_edge(rng, part)
+        changed = _put(changed, place, part.holding(elements))
+        said.append(f"operand {known[place].name} holds {elements.ravel()[:8].tolist()}")
+        keys.append(f"{known[place].name}:{number}:{part.role}")
+    where = ",".join(map(str, chosen))
+    return Broken(changed, " and ".join(said), "+".join(keys), "domain", f"operand {where}")
+
+
+def _at_the_edge(rng: random.Random, part: DraftOperand) -> tuple[int, Array]:
+    """Return an integer at an edge of the domain of some operator, and the elements of an operand with it in one or all
+    places."""
+    info, width = np.iinfo(part.value.array.dtype), DTYPES[part.dtype].bits
+    edges = (0, 0, -1, 1, int(DTYPES[part.dtype].low), int(DTYPES[part.dtype].high), width, width - 1, 2 * width)
+    number = rng.choice([edge for edge in edges if info.min <= edge <= info.max])
+    new = part.value.array.copy()
+    if rng.random() < 0.5:
+        new.flat[:] = number
+    else:
+        new.flat[int(rng.random() * new.size)] = number
+    return number, new
 
 
 def _corrupted(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:

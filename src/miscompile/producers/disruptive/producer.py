@@ -18,8 +18,8 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType, ValueInfo
-from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import OperatorLimits
+from miscompile.ops.registry import dtypes_of, specs, version_of, written
+from miscompile.ops.spec import OperatorLimits, always
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
@@ -28,6 +28,7 @@ from miscompile.producers.disruptive.draft import InvalidDraft, Presentation, ta
 from miscompile.producers.disruptive.operands import (
     Broken,
     break_contents,
+    break_domain,
     break_dtype,
     break_mixed,
     break_rank,
@@ -47,6 +48,7 @@ _BREAKS: Mapping[str, tuple[Callable[[random.Random, InvalidDraft], Broken], flo
     "rank": (break_rank, 0.4),
     "attribute": (break_attribute, 0.25),
     "contents": (break_contents, 0.2),
+    "domain": (break_domain, 0.1),
     "signature": (break_signature, 0.0),
     "declared": (break_declared, 0.0),
 }
@@ -55,9 +57,9 @@ _BREAKS: Mapping[str, tuple[Callable[[random.Random, InvalidDraft], Broken], flo
 KINDS = tuple(_BREAKS)
 ACCEPTANCE = ("mixed", "shape", "rank", "attribute", "contents")
 """Kinds whose acceptance is a finding by default, because the result of such a call has no meaning. The other kinds are
-not, because many compilers support additional types on purpose, ignore unknown operands and attributes, and infer types
-themselves. Elementwise operators never count for `mixed`, because compilers promote their operands to a common type as
-numpy does.
+not, because many compilers support additional types on purpose, ignore unknown operands and attributes, infer types
+themselves, and may give any value where the operator is undefined (`domain`). Elementwise operators never count for
+`mixed`, because compilers promote their operands to a common type as numpy does.
 """
 
 _SPARE_TURNS = 20
@@ -154,9 +156,7 @@ class DisruptiveProducer:
         self.spec = print_spec("disruptive", options)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, 256, zero_size=0.02)
         self._dtypes = {op: dtypes for op in specs() if (dtypes := tuple(self._offered(op)))}
-        self._pairs = [
-            (op, kind) for op in self._dtypes for kind in KINDS if not options.kinds or kind in options.kinds
-        ]
+        self._pairs = [(op, kind) for op in self._dtypes for kind in self._kinds(op)]
         if not self._pairs:
             raise UsageError(
                 "no operator is left to disrupt: the target takes none of those asked for (--ops, --dtypes)"
@@ -207,15 +207,18 @@ class DisruptiveProducer:
                 presentation = "ranks" if rng.random() < 0.25 else "sizes"
             try:
                 broken = make(rng, draft)
-                proof = (
-                    self.prover.prove_declaration(broken.draft)
-                    if kind == "declared"
-                    else self.prover.prove(broken.draft, presentation, broken.page)
-                )
+                proof = self._proof(kind, broken, presentation)
             except (MiscompileError, OverflowError, ValueError):
                 continue  # the kind does not apply here, or no model can hold the value
             if proof is not None:
                 yield _Invalid(kind, broken, presentation, proof)
+
+    def _proof(self, kind: str, broken: Broken, presentation: Presentation) -> Proof | None:
+        if kind == "declared":
+            return self.prover.prove_declaration(broken.draft)
+        if kind == "domain":
+            return self.prover.prove_undefined(broken.draft)
+        return self.prover.prove(broken.draft, presentation, broken.page)
 
     def _valid(self, rng: random.Random, op: str) -> InvalidDraft:
         """Draw a valid call. Raises RejectedDraft when the sampler, target, onnx or the operator's page rejects it."""
@@ -251,6 +254,17 @@ class DisruptiveProducer:
         promoted = kind == "mixed" and specs()[op].elementwise
         known = invalid.proof.kind == "checker" and kind in self.options.acceptance and not promoted
         return "acceptance" if known else "deaths"
+
+    def _kinds(self, op: str) -> Iterator[str]:
+        """Yield the kinds of constraints to violate in calls of an operator.
+
+        A program that is undefined in the compiler's own language, as a division by zero is in TVM, may end in any way.
+        """
+        for kind in KINDS:
+            if self.options.kinds and kind not in self.options.kinds:
+                continue
+            if kind != "domain" or not (self.lowered or written()[op].defined is always):
+                yield kind
 
     def _offered(self, op: str) -> Iterator[str]:
         options, spec = self.options, specs()[op]

@@ -5,10 +5,13 @@ A program without such a proof is discarded, because it may be valid.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
 from miscompile.ops.registry import specs, well_formed
+from miscompile.ops.spec import defined_on_all
 from miscompile.producers.disruptive.draft import InvalidDraft, Presentation
 
 Check = Callable[[bytes], str | None]
@@ -19,8 +22,9 @@ ProofKind = Literal["checker", "rule", "runtime"]
 sizes or elements that are only known when the program runs.
 """
 
-Page = Literal["none", "form", "elements"]
-"""Which rules of the operator's page may serve as proof: none; on shapes and attributes; on elements as well."""
+Page = Literal["none", "form", "elements", "domain"]
+"""Which rules of the operator's page may serve as proof: none; on shapes and attributes; on elements as well, by their
+ranges, as samplers keep them; on elements, each by itself, so that nothing that is defined counts as undefined."""
 
 _ODD = (ArithmeticError, ValueError, IndexError, KeyError, TypeError, AssertionError)
 """Exceptions that rules for well-formed calls may raise on other calls; they prove nothing."""
@@ -38,9 +42,18 @@ def keeps_page(draft: InvalidDraft, page: Page, *, before_run: bool = False) -> 
     """Tell whether the call keeps the rules of its operator's page, as far as `page` goes; see `InvalidDraft.call`."""
     call = draft.call(before_run=before_run)
     try:
-        return well_formed(call) and (page != "elements" or specs()[draft.op].defined(call))
+        if not well_formed(call):
+            return False
+        if page == "domain" and (rule := specs()[draft.op].defined_on) is not defined_on_all:
+            return rule(draft.model().graph.nodes[0], partial(_element_values, draft))
+        return page not in ("elements", "domain") or specs()[draft.op].defined(call)
     except _ODD:
         return True
+
+
+def _element_values(draft: InvalidDraft, place: int) -> Tensor | None:
+    part = draft.parts[place] if place < len(draft.parts) else None
+    return None if part is None else part.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,12 @@ class Prover:
             return None
         early = presentation == "plain" and (not draft.fed() or not keeps_page(draft, "form", before_run=True))
         return Proof("rule" if early else "runtime", f"the page of {draft.op} forbids it")
+
+    def prove_undefined(self, draft: InvalidDraft) -> Proof | None:
+        """Return why the operator is undefined on the elements of a valid model; None when it may be defined."""
+        if self.refusal(draft) or self.refusal(draft, "constants") or keeps_page(draft, "domain"):
+            return None
+        return Proof("runtime", f"{draft.op} is undefined for these elements")
 
     def prove_declaration(self, draft: InvalidDraft) -> Proof | None:
         """Return why the declared types of the outputs contradict the call; None when they may be right."""

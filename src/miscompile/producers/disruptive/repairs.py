@@ -64,7 +64,7 @@ def _operands(draft: InvalidDraft, kind: str, places: Sequence[int], how: "_Prop
         return
     for place in places:
         part = _given(draft, place)
-        if kind == "contents":
+        if kind in ("contents", "domain"):
             for elements in how.elements(draft, part.value.array):
                 yield _with(draft, {place: part.holding(elements)})
         else:

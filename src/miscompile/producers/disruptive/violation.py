@@ -110,6 +110,8 @@ def page_of(draft: InvalidDraft, violation: Violation) -> Page:
     """Return which rules of the operator's page may prove this kind of violation; see `Broken`."""
     if violation.kind in _FORMLESS:
         return "none"
+    if violation.kind == "domain":
+        return "domain"
     if violation.kind != "contents" or not violation.place.startswith("operand "):
         return "form"
     names = [formal.name for formal in formals(draft)]
@@ -149,6 +151,10 @@ def _operands(draft: InvalidDraft, violation: Violation) -> str:
         return f"operand {name} has type {part.dtype}"
     if violation.kind == "contents":
         return f"operand {name} holds {part.value.array.ravel()[:8].tolist()}"
+    if violation.kind == "domain":
+        names = [formal.name for formal in formals(draft)]
+        held = [(names[place], draft.parts[place]) for place in violation.places]
+        return " and ".join(f"operand {one} holds {it.value.array.ravel()[:8].tolist()}" for one, it in held if it)
     return f"operand {name} has shape {list(part.shape)}"
 
 
