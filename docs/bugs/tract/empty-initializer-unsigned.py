@@ -1,0 +1,48 @@
+"""tract: an output has the wrong type
+
+An empty initialiser of uint32 or uint64 is read as one of int32 or int64.
+
+Seen with tract 0.23.9.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import tract
+
+nodes = []
+inputs = []
+outputs = [helper.make_tensor_value_info("c", TensorProto.UINT32, [0])]
+constants = [numpy_helper.from_array(np.zeros(0, np.uint32), "c")]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+feed = {}
+
+
+def run():
+    """Read, optimise and run the model; return the first output."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(model, path)
+        read = tract.onnx().load(path).into_model()
+    names = [read.input_name(place) for place in range(read.input_count())]
+    return read.into_runnable().run([feed[name] for name in names])[0].to_numpy()
+
+
+print("tract", tract.version(), "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+want = ReferenceEvaluator(model).run(None, feed)[0]
+got = run()
+if got.dtype != want.dtype:
+    print("BUG: tract gives elements of", got.dtype, "instead of", want.dtype)
+    sys.exit(1)
+print("the bug does not show")

@@ -1,0 +1,46 @@
+"""tract: a valid model raises an error
+
+Flatten of a tensor without elements takes the zero in its own target shape for "as before", as Reshape does.
+
+Seen with tract 0.23.9.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import tract
+
+nodes = [helper.make_node("Flatten", ["x"], ["y"], axis=2)]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 0, 3])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [0, 3])]
+graph = helper.make_graph(nodes, "g", inputs, outputs)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+feed = {"x": np.zeros((2, 0, 3), np.float32)}
+
+
+def run():
+    """Read, optimise and run the model; return the first output."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(model, path)
+        read = tract.onnx().load(path).into_model()
+    names = [read.input_name(place) for place in range(read.input_count())]
+    return read.into_runnable().run([feed[name] for name in names])[0].to_numpy()
+
+
+print("tract", tract.version(), "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+try:
+    run()
+except tract.TractError as error:
+    print("BUG: tract raises", " ".join(str(error).partition("Stack backtrace")[0].split()))
+    sys.exit(1)
+print("the bug does not show")

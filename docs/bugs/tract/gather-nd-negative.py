@@ -1,0 +1,47 @@
+"""tract: the process dies
+
+GatherND panics for negative indices, or fails in declutter where they are constant.
+
+Seen with tract 0.23.9.
+
+This script dies when the bug shows (of signal 6). Exit code 0: it does not show.
+"""
+
+import os
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import tract
+
+nodes = [helper.make_node("GatherND", ["x", "indices"], ["y"])]
+inputs = [
+    helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+    helper.make_tensor_value_info("indices", TensorProto.INT64, [1, 1]),
+]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])]
+graph = helper.make_graph(nodes, "g", inputs, outputs)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+feed = {"x": np.ones(2, np.float32), "indices": np.array([[-1]])}
+
+
+def run():
+    """Read, optimise and run the model; return the first output."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(model, path)
+        read = tract.onnx().load(path).into_model()
+    names = [read.input_name(place) for place in range(read.input_count())]
+    return read.into_runnable().run([feed[name] for name in names])[0].to_numpy()
+
+
+print("tract", tract.version(), "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+print("onnx's reference gives", ReferenceEvaluator(model).run(None, feed)[0].tolist())
+print("DIES: tract kills this process", flush=True)
+run()
+print("the bug does not show")

@@ -1,0 +1,61 @@
+"""tract: a valid model raises an error
+
+Two Ifs in one model get one node name.
+
+Seen with tract 0.23.9.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import tract
+
+
+def branch(op, name):
+    """Return a body of one node."""
+    output = helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
+    return helper.make_graph([helper.make_node(op, ["x"], [name])], name, [], [output])
+
+
+nodes = [
+    helper.make_node("If", ["c"], ["v0"], then_branch=branch("Abs", "b0"), else_branch=branch("Neg", "b1")),
+    helper.make_node("If", ["c"], ["v1"], then_branch=branch("Exp", "b2"), else_branch=branch("Sin", "b3")),
+]
+inputs = [
+    helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+    helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+]
+outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("v0", "v1")]
+graph = helper.make_graph(nodes, "g", inputs, outputs)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+feed = {"x": np.ones(2, np.float32), "c": np.array(True)}
+
+
+def run():
+    """Read, optimise and run the model; return the first output."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(model, path)
+        read = tract.onnx().load(path).into_model()
+    names = [read.input_name(place) for place in range(read.input_count())]
+    return read.into_runnable().run([feed[name] for name in names])[0].to_numpy()
+
+
+print("tract", tract.version(), "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+print("onnx's reference gives", ReferenceEvaluator(model).run(None, feed)[0].tolist())
+try:
+    run()
+except tract.TractError as error:
+    print("BUG: tract raises", " ".join(str(error).partition("Stack backtrace")[0].split()))
+    sys.exit(1)
+print("the bug does not show")
