@@ -13,9 +13,8 @@ import tempfile
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
-
 import tract
+from onnx import TensorProto, helper
 
 nodes = [helper.make_node("Flatten", ["x"], ["y"], axis=2)]
 inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 0, 3])]

@@ -12,10 +12,9 @@ import tempfile
 
 import numpy as np
 import onnx
+import tract
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-
-import tract
 
 nodes = [helper.make_node("GatherND", ["x", "indices"], ["y"])]
 inputs = [

@@ -13,10 +13,9 @@ import tempfile
 
 import numpy as np
 import onnx
+import tract
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-
-import tract
 
 nodes = [helper.make_node("Neg", ["x"], ["y"], name="x")]
 inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]

@@ -12,10 +12,9 @@ import tempfile
 
 import numpy as np
 import onnx
+import tract
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-
-import tract
 
 nodes = [helper.make_node("OneHot", ["x", "depth", "values"], ["y"])]
 inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, [2])]

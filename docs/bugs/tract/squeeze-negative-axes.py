@@ -13,10 +13,9 @@ import tempfile
 
 import numpy as np
 import onnx
+import tract
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-
-import tract
 
 nodes = [helper.make_node("Squeeze", ["x", "axes"], ["y"])]
 inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 2])]

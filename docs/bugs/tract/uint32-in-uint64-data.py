@@ -13,10 +13,9 @@ import tempfile
 
 import numpy as np
 import onnx
+import tract
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-
-import tract
 
 constant = TensorProto(name="c", data_type=TensorProto.UINT32, dims=[2], uint64_data=[1, 2])
 nodes = [helper.make_node("Identity", ["c"], ["y"])]

@@ -1,0 +1,56 @@
+"""MNN (CPU): the process dies
+
+InstanceNormalization of a constant with three spatial axes, which the converter folds, corrupts the heap, not in
+every process.
+
+Seen with MNN 3.6.1.
+
+This script dies when the bug shows (of signal 6 or 11). Exit code 0: it does not show.
+"""
+
+import os
+import tempfile
+from importlib import metadata
+
+import _tools
+import MNN.expr as expr
+import MNN.nn as nn
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+nodes = [
+    helper.make_node("InstanceNormalization", ["c", "ones", "ones"], ["v0"]),
+    helper.make_node("Add", ["v0", "x"], ["y"]),
+]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 8, 8, 8])]
+constants = [
+    numpy_helper.from_array(np.ones((2, 3, 8, 8, 8), np.float32), "c"),
+    numpy_helper.from_array(np.ones(3, np.float32), "ones"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+feed = {"x": np.ones(1, np.float32)}
+
+
+def run():
+    """Convert and run the model; return the first output. MNN stores integers and bool in 32 bits."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.mnn")
+        onnx.save(model, source)
+        command = ["mnnconvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", path, "--bizCode", "none"]
+        _tools.mnnconvert(command)  # MNN.tools.mnnconvert does this too, but installs a package and sends statistics
+        module = nn.load_module_from_file(path, list(feed), ["y"], precision_mode=expr.PrecisionMode.High)
+    given = [expr.const(array, list(array.shape), expr.NCHW, expr.float) for array in feed.values()]
+    return np.array(module.forward(given)[0].read())
+
+
+print("MNN", metadata.version("MNN"), "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+print("onnx's reference gives", ReferenceEvaluator(model).run(None, feed)[0].tolist())
+print("DIES: MNN kills this process", flush=True)
+run()
+print("the bug does not show")
