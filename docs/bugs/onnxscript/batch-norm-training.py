@@ -1,0 +1,73 @@
+"""onnxscript.optimizer: wrong values with fuse_batchnorm_into_conv
+
+fuse_batchnorm_into_conv multiplies the weights of a convolution by the scale of the BatchNormalization behind
+it. It ignores the attribute training_mode, with which the operator computes the mean and the variance of its
+input.
+
+Seen with onnxscript 0.7.2, onnx 1.23.2, onnxruntime 1.32.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import onnxscript
+import onnxscript.optimizer
+from onnx import parser
+
+model = parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 1, 2] x) => (float[2, 1, 2] y) <float[1, 1, 1] w = {2}, float[1] s = {1}, float[1] b = {1}, float[1] m = {0}, float[1] v = {1}> {
+    t = Conv (x, w)
+    y, new_m, new_v = BatchNormalization <training_mode = 1> (t, s, b, m, v)
+}
+""")
+feed = {"x": np.arange(4, dtype=np.float32).reshape(2, 1, 2)}
+
+
+def run(model):
+    """Execute a model with ONNX Runtime, all of whose own optimisations are off; return the outputs."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    taken = {value.name for value in session.get_inputs()}
+    fed = {name: array for name, array in feed.items() if name in taken}
+    return session.run(None, fed)
+
+
+def problem():
+    """Say what is wrong with the optimised model; None if nothing is."""
+    expected = run(model)
+    print("ONNX Runtime, which optimises nothing here, runs the original model")
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    try:
+        optimised = onnxscript.optimizer.optimize(copy)
+    except Exception as error:
+        while error.__cause__:
+            error = error.__cause__
+        return f"the optimiser raises {type(error).__name__}: {error}"
+    try:
+        onnx.checker.check_model(optimised, full_check=True)
+        found = run(optimised)
+    except Exception as error:
+        return f"the optimised model is invalid: {error}"
+    for want, got in zip(expected, found):
+        if (want.dtype, want.shape) != (got.dtype, got.shape):
+            return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+        if not np.allclose(want, got, rtol=1e-3, atol=1e-3, equal_nan=True):
+            return f"{got.tolist()} instead of {want.tolist()}"
+    return None
+
+
+print("onnxscript", onnxscript.__version__, "onnxruntime", ort.__version__, "onnx", onnx.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+found = problem()
+if found:
+    print("BUG:", found)
+    sys.exit(1)
+print("the bug does not show")
