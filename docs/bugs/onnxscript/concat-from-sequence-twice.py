@@ -1,7 +1,8 @@
 """onnxscript.optimizer: an error with fold_ConcatFromSequence
 
-Constant folding replaces a ConcatFromSequence with new_axis by one Unsqueeze for each element and a Concat.
-If one constant is in the sequence twice, it folds the Unsqueezes, and raises.
+Constant folding replaces a ConcatFromSequence with new_axis by an Unsqueeze for each element and a Concat. It
+names the results of the Unsqueezes after the elements. If one constant is in the sequence twice, two
+constants have one name, and it raises ValueError.
 
 Seen with onnxscript 0.7.2, onnx 1.23.2, onnxruntime 1.32.0.
 
@@ -46,6 +47,8 @@ def problem():
     try:
         optimised = onnxscript.optimizer.optimize(copy)
     except Exception as error:
+        while error.__cause__:
+            error = error.__cause__
         return f"the optimiser raises {type(error).__name__}: {error}"
     try:
         onnx.checker.check_model(optimised, full_check=True)

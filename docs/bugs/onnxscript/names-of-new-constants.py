@@ -47,6 +47,8 @@ def problem():
     try:
         optimised = onnxscript.optimizer.optimize(copy)
     except Exception as error:
+        while error.__cause__:
+            error = error.__cause__
         return f"the optimiser raises {type(error).__name__}: {error}"
     try:
         onnx.checker.check_model(optimised, full_check=True)
