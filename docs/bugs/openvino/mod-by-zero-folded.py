@@ -1,0 +1,31 @@
+"""OpenVINO (CPU): the process dies
+
+Mod of constants of uint8, uint32 or uint64 by zero is folded, which ends the process. Mod of signed constants and of fed
+operands by zero has a result.
+
+Seen with openvino 2026.4.1.
+
+This script dies when the bug shows (of signal 8). Exit code 0: it does not show.
+"""
+
+import numpy as np
+import onnx
+import openvino as ov
+from onnx import TensorProto, helper, numpy_helper
+
+nodes = [helper.make_node("Mod", ["a", "b"], ["y"])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.UINT32, [1])]
+constants = [
+    numpy_helper.from_array(np.array([1], np.uint32), "a"),
+    numpy_helper.from_array(np.array([0], np.uint32), "b"),
+]
+graph = helper.make_graph(nodes, "g", [], outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+print("DIES: folding Mod kills this process", flush=True)
+core = ov.Core()
+core.compile_model(core.read_model(model.SerializeToString()), "CPU")
+print("the bug does not show")
