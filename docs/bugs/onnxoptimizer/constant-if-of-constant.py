@@ -45,6 +45,7 @@ def problem():
     expected = run(model)
     print("ONNX Runtime, which optimises nothing here, runs the original model")
     copy = onnx.ModelProto.FromString(model.SerializeToString())
+    print("DIES: the optimiser ends this process", flush=True)
     try:
         optimised = onnxoptimizer.optimize(copy)
     except Exception as error:
