@@ -1,6 +1,6 @@
 """tract: a valid model raises an error
 
-GRU with `linear_before_reset`, four steps or more and one input a step fails: "xw not contiguous".
+GRU (GruSeq) with `linear_before_reset`, four steps or more and one input a step fails: "xw not contiguous".
 
 Seen with tract 0.23.9.
 

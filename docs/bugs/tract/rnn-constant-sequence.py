@@ -1,6 +1,6 @@
 """tract: a valid model raises an error
 
-Declutter fails for RNN, GRU and LSTM whose sequence and weights are constants: it removes an axis of size 2.
+Declutter of Scan fails for RNN, GRU and LSTM whose sequence and weights are constants: it removes an axis of size 2.
 
 Seen with tract 0.23.9.
 

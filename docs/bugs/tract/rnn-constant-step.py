@@ -1,6 +1,6 @@
 """tract: a valid model raises an error
 
-Declutter fails for RNN, GRU and LSTM whose sequence is one constant step: no input is left to scan.
+Declutter of Scan fails for RNN, GRU and LSTM whose sequence is one constant step: no input is left to scan.
 
 Seen with tract 0.23.9.
 
