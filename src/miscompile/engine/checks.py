@@ -13,6 +13,7 @@ from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
 from miscompile.targets.guards import GUARDED
+from miscompile.targets.registry import quick_extras, voters_for
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -27,6 +28,7 @@ CHECKS: Mapping[str, str] = {
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
     "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
+    "votes": "kernels and front end against other runtimes that are installed, by majority",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -39,7 +41,7 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
 
-JUDGED = ("state", "memory", "cost")
+JUDGED = ("state", "memory", "cost", "votes")
 """Checks of programs of every kind that have an oracle of their own."""
 
 BY_REQUEST = ("memory", "cost")
@@ -126,6 +128,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
         "memory": (GUARDED not in about.transforms, "does not take memory of ours"),
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
         "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
+        "votes": _no_votes(about),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
         "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),
@@ -134,6 +137,14 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     if name == "device" and device == "cpu":
         return "say which device with --device, as in --device cuda"
     return f"{about.title} {why}" if lacking else ""
+
+
+def _no_votes(about: About) -> tuple[bool, str]:
+    """Tell whether nothing can vote about a target's kernels, and why."""
+    if about.role != "compiler" or about.lowered or about.executors:
+        return True, "has no kernels of its own that read ONNX"
+    missing = f"has no other runtime beside it; run `pip install 'miscompile[{quick_extras()}]'`"
+    return not voters_for(about.name), missing
 
 
 def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:

@@ -478,7 +478,7 @@ class Lane:
         """Return the versions of the compilers in a violation, those of the faulty one first."""
         reference, faulty = confirmed.evidence.reference, confirmed.evidence.faulty.target
         own = self.versions[faulty]
-        other = {} if reference is None else self.versions.get(reference.target, {})
+        other = {} if reference is None else versions_of(reference.target)
         return {**own, **{name: version for name, version in other.items() if name not in own}}
 
     def _report(self) -> None:

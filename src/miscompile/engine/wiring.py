@@ -205,7 +205,7 @@ def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
     """Return a pool for the plan's targets, which applies the transforms of runs; open it with `with`."""
-    if plan.others or second_executor(plan.target):
+    if plan.others or second_executor(plan.target) or "votes" in plan.chosen_checks:
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
         )

@@ -77,9 +77,12 @@ def require_well_formed(model: Model, operands: Operands) -> None:
             flow.node(node, operands)
 
 
-def analyse(model: Model, feed: Mapping[str, Tensor]) -> dict[str, Operand]:
-    """Return an operand with facts for every value of the main graph whose type can be inferred."""
-    return _analyse(model, feed, _ignore)
+def analyse(model: Model, feed: Mapping[str, Tensor], visit: Visit | None = None) -> dict[str, Operand]:
+    """Return an operand with facts for every value of the main graph whose type can be inferred.
+
+    `visit` is called for the nodes of bodies.
+    """
+    return _analyse(model, feed, visit or _ignore)
 
 
 def every_value(model: Model, feed: Mapping[str, Tensor]) -> list[Operand] | None:

@@ -1,12 +1,16 @@
 """Calls that onnx.reference is known to evaluate wrongly, with the reason.
 
-The conformance kit skips the comparison of values for them (not the checks of types and shapes). Remove an entry when
-onnx fixes the bug.
+The conformance kit skips the comparison of values for them (not the checks of types and shapes), and the reference
+implementation has no vote on a program with such a call. Remove an entry when onnx fixes the bug.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from miscompile.base.dtypes import BY_CODE, FLOATS, SMALL_INTEGERS
+from miscompile.core.tensor import Tensor
+from miscompile.graph.model import Model, Node
+from miscompile.ops.analysis import analyse
+from miscompile.ops.analysis_bodies import Operands
 from miscompile.ops.spatial import window_of
 from miscompile.ops.spec import Call
 
@@ -15,6 +19,58 @@ def reference_bug(call: Call) -> str | None:
     """Return why the reference evaluator's results for `call` are not to be trusted; None when they are."""
     entry = _GAPS.get(call.op)
     return entry[1] if entry is not None and entry[0](call) else None
+
+
+def is_mistaken(model: Model, feed: Mapping[str, Tensor]) -> bool:
+    """Tell whether the reference evaluator may give wrong results for `model` on `feed`, the inputs by name.
+
+    A call whose operands have no known type is doubted for the sake of its operator alone.
+    """
+    if any(node.op in _GAPS for function in model.functions for node in _all(function.nodes)):
+        return True
+    if not any(node.op in _GAPS for node in _all(model.graph.nodes)):
+        return False
+    doubtful = False
+
+    def visit(node: Node, operands: Operands, made: Operands) -> None:
+        nonlocal doubtful
+        del made
+        doubtful = doubtful or _may_be_mistaken(node, operands)
+
+    operands = analyse(model, feed, visit)
+    for node in model.graph.nodes:
+        visit(node, operands, {})
+    return doubtful
+
+
+def _may_be_mistaken(node: Node, operands: Operands) -> bool:
+    if node.domain or node.op not in _GAPS:
+        return False
+    if any(name and name not in operands for name in node.inputs):
+        return True
+    inputs = tuple(operands[name] if name else None for name in node.inputs)
+    try:
+        return reference_bug(Call(node.op, inputs, node.attributes, len(node.outputs))) is not None
+    except (ArithmeticError, AssertionError, IndexError, KeyError, ValueError):
+        return True  # a call that no sampler makes
+
+
+def _all(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield nodes, and those of their bodies."""
+    for node in nodes:
+        yield node
+        for body in node.subgraphs():
+            yield from _all(body.nodes)
+
+
+def _recurrent(call: Call) -> bool:
+    """A layer with an attribute or operand that the evaluator ignores. It knows the activations of RNN alone."""
+    ignored: tuple[str, ...] = ("clip", "input_forget")
+    if call.op != "RNN":
+        ignored += ("activations", "activation_alpha", "activation_beta")
+    elif call.text("direction") == "bidirectional":
+        ignored += ("activations",)
+    return call.has(4) or any(name in call.attributes for name in ignored)
 
 
 def _dtype(*names: str) -> Callable[[Call], bool]:
@@ -65,6 +121,10 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
     "OneHot": (
         lambda call: call.operand(2).dtype in FLOATS,
         "onnx.reference computes off + (on - off) in OneHot, which rounds",
+    ),
+    **dict.fromkeys(
+        ("RNN", "GRU", "LSTM"),
+        (_recurrent, "onnx.reference ignores activations, clip, input_forget and sequence_lens of recurrent layers"),
     ),
     "ReduceSumSquare": (_dtype("int32", "uint32"), "onnx.reference sums ReduceSumSquare of 32-bit integers in 64 bits"),
     "Shape": (

@@ -34,6 +34,7 @@ ORACLES = Catalogue(
         "memory": f"{_PACKAGE}.memory:KIND",
         "special": f"{_PACKAGE}.special:KIND",
         "state": f"{_PACKAGE}.state:KIND",
+        "votes": f"{_PACKAGE}.votes:KIND",
         "cost": f"{_PACKAGE}.cost:KIND",
     },
 )

@@ -187,12 +187,27 @@ def quick_targets() -> tuple[str, ...]:
 
     Raises UsageError when fewer than two are installed, because one result proves nothing.
     """
-    quick = sorted((face for face in faces() if face.quick), key=lambda face: face.name != DEFAULT_TARGET)
-    found = tuple(face.name for face in quick if all(installed(one) is not None for one in face.distributions))
+    found = _installed_quick()
     if len(found) < 2:
-        extras = ",".join(face.extra for face in quick if face.extra)
-        raise UsageError(f"voters need two quick targets; run `pip install 'miscompile[{extras}]'`")
+        raise UsageError(f"voters need two quick targets; run `pip install 'miscompile[{quick_extras()}]'`")
     return found
+
+
+def quick_extras() -> str:
+    """Return the extras that install the quick targets, as they stand in `pip install 'miscompile[...]'`."""
+    return ",".join(face.extra for face in faces() if face.quick and face.extra)
+
+
+@lru_cache(256)
+def voters_for(text: str) -> tuple[str, ...]:
+    """Return the quick targets that are installed here and are other compilers than that of the target `text`."""
+    own = parse_target(text).about.name
+    return tuple(name for name in _installed_quick() if name != own)
+
+
+def _installed_quick() -> tuple[str, ...]:
+    quick = sorted((face for face in faces() if face.quick), key=lambda face: face.name != DEFAULT_TARGET)
+    return tuple(face.name for face in quick if all(installed(one) is not None for one in face.distributions))
 
 
 @lru_cache(256)

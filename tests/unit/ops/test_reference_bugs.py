@@ -1,0 +1,68 @@
+"""Programs on which onnx's reference evaluator is not to be trusted."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from miscompile.core.tensor import Array, tensor
+from miscompile.graph.read import read
+from miscompile.ops.reference_bugs import is_mistaken
+
+X, W, R = (1, 1, 1), (1, 3, 1), (1, 3, 1)
+
+
+def model(*nodes: onnx.NodeProto, inputs: dict[str, tuple[int, ...]]) -> onnx.ModelProto:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(list(nodes), "g", infos, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def doubted(proto: onnx.ModelProto) -> bool:
+    feed = {
+        info.name: tensor(np.ones([size.dim_value for size in info.type.tensor_type.shape.dim], np.float32))
+        for info in proto.graph.input
+    }
+    return is_mistaken(read(proto.SerializeToString()), feed)
+
+
+def gru(**given: object) -> onnx.ModelProto:
+    node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=1, **given)
+    return model(node, inputs={"x": X, "w": W, "r": R})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, False),
+        ({"clip": 0.1}, True),
+        ({"activations": ["Relu", "Relu"]}, True),
+        ({"linear_before_reset": 1}, False),
+    ],
+)
+def test_a_recurrent_layer_is_doubted_for_what_the_evaluator_ignores(given: dict[str, object], expected: bool) -> None:
+    assert doubted(gru(**given)) == expected
+
+
+def test_the_evaluator_still_ignores_the_clip_of_gru() -> None:
+    def run(proto: onnx.ModelProto) -> Array:
+        feed = {name: np.ones(shape, np.float32) for name, shape in {"x": X, "w": W, "r": R}.items()}
+        return np.asarray(ReferenceEvaluator(proto).run(None, feed)[0])
+
+    assert (run(gru()) == run(gru(clip=0.1))).all(), "mended: remove the entry of reference_bugs.py"
+
+
+def test_a_call_in_a_body_is_looked_at() -> None:
+    inner = helper.make_node("MaxPool", ["x"], ["z"], kernel_shape=[2], pads=[1, 1])
+    output = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    branch = helper.make_graph([inner], "branch", [], [output])
+    same = helper.make_graph([helper.make_node("Identity", ["x"], ["z"])], "other", [], [output])
+    start = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True]))
+    test = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=same)
+    assert doubted(model(start, test, inputs={"x": (1, 1, 4)}))
+
+
+def test_other_operators_are_trusted() -> None:
+    assert not doubted(model(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": X}))
