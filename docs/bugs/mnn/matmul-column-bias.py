@@ -1,6 +1,7 @@
 """MNN (CPU): wrong values
 
-The converter (FuseMatMulBias) fuses a MatMul and an Add of as many numbers as the product has columns, although they are a column.
+The converter (FuseMatMulBias) fuses a MatMul and an Add of as many numbers as the product has columns, although they
+are a column.
 
 Seen with MNN 3.6.1.
 

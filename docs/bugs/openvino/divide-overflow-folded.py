@@ -1,7 +1,7 @@
 """OpenVINO (CPU): the process dies
 
-Div (Divide) of constants, the lowest int32 or int64 by -1, is folded, which overflows and ends the process. Fed operands have a
-result.
+Div (Divide) of constants, the lowest int32 or int64 by -1, is folded, which overflows and ends the
+process. Fed operands have a result.
 
 Seen with openvino 2026.4.1.
 

@@ -1,7 +1,7 @@
 """OpenVINO (CPU): the process dies
 
-Mod of constants of uint8, uint32 or uint64 by zero is folded, which ends the process. Mod of signed constants and of fed
-operands by zero has a result.
+Mod of constants of uint8, uint32 or uint64 by zero is folded, which ends the process. Mod of signed constants
+and of fed operands by zero has a result.
 
 Seen with openvino 2026.4.1.
 
