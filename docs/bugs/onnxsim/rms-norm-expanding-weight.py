@@ -1,0 +1,73 @@
+"""onnxsim: an invalid model with fuse_rms_norm
+
+fuse_rms_norm makes an RMSNormalization of its formula whatever the shape of the weight is. The scale of
+RMSNormalization may not expand the operand.
+
+Seen with onnxsim 0.8.1, onnx 1.23.2, onnxruntime 1.32.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import onnxsim
+from onnx import parser
+
+model = parser.parse_model("""
+<ir_version: 10, opset_import: ["" : 23]>
+g (float[1, 3] x) => (float[2, 3] y) <int64[1] axes = {-1}, float epsilon = {1e-5}, float[2, 3] w = {1, 2, 3, 4, 5, 6}> {
+    s = Mul (x, x)
+    v = ReduceMean (s, axes)
+    e = Add (v, epsilon)
+    r = Sqrt (e)
+    n = Div (x, r)
+    y = Mul (n, w)
+}
+""")
+feed = {"x": np.ones((1, 3), np.float32)}
+
+
+def run(model):
+    """Execute a model with ONNX Runtime, all of whose own optimisations are off; return the outputs."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    taken = {value.name for value in session.get_inputs()}
+    fed = {name: array for name, array in feed.items() if name in taken}
+    return session.run(None, fed)
+
+
+def problem():
+    """Say what is wrong with the optimised model; None if nothing is."""
+    expected = run(model)
+    print("ONNX Runtime, which optimises nothing here, runs the original model")
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    try:
+        optimised = onnxsim.simplify(copy)[0]
+    except Exception as error:
+        return f"the optimiser raises {type(error).__name__}: {error}"
+    try:
+        onnx.checker.check_model(optimised, full_check=True)
+        found = run(optimised)
+    except Exception as error:
+        return f"the optimised model is invalid: {error}"
+    for want, got in zip(expected, found):
+        if (want.dtype, want.shape) != (got.dtype, got.shape):
+            return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+        if not np.allclose(want, got, rtol=1e-4, atol=1e-4, equal_nan=True):
+            return f"{got.tolist()} instead of {want.tolist()}"
+    return None
+
+
+print("onnxsim", onnxsim.__version__, "onnxruntime", ort.__version__, "onnx", onnx.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+found = problem()
+if found:
+    print("BUG:", found)
+    sys.exit(1)
+print("the bug does not show")
