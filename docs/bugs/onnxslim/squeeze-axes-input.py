@@ -1,0 +1,69 @@
+"""OnnxSlim: an error with shape_inference
+
+The shape inference removes every axis of size 1 in a Squeeze whose axes are an input of the model, as if they
+were absent. The result has one axis instead of two, and the optimiser raises IndexError.
+
+Seen with onnxslim 0.1.98, onnx 1.23.2, onnxruntime 1.32.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import onnxslim
+from onnx import parser
+
+model = parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 3, 1] x, int64[1] axes) => (float[3, 1] y) {
+    t = Squeeze (x, axes)
+    y = Neg (t)
+}
+""")
+feed = {"x": np.ones((1, 3, 1), np.float32), "axes": np.array([0])}
+
+
+def run(model):
+    """Execute a model with ONNX Runtime, all of whose own optimisations are off; return the outputs."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    taken = {value.name for value in session.get_inputs()}
+    fed = {name: array for name, array in feed.items() if name in taken}
+    return session.run(None, fed)
+
+
+def problem():
+    """Say what is wrong with the optimised model; None if nothing is."""
+    expected = run(model)
+    print("ONNX Runtime, which optimises nothing here, runs the original model")
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    try:
+        optimised = onnxslim.slim(copy)
+    except Exception as error:
+        return f"the optimiser raises {type(error).__name__}: {error}"
+    try:
+        onnx.checker.check_model(optimised, full_check=True)
+        found = run(optimised)
+    except Exception as error:
+        return f"the optimised model is invalid: {error}"
+    for want, got in zip(expected, found):
+        if (want.dtype, want.shape) != (got.dtype, got.shape):
+            return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+        if not np.array_equal(want, got):
+            return f"{got.tolist()} instead of {want.tolist()}"
+    return None
+
+
+print("onnxslim", onnxslim.__version__, "onnxruntime", ort.__version__, "onnx", onnx.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+found = problem()
+if found:
+    print("BUG:", found)
+    sys.exit(1)
+print("the bug does not show")
