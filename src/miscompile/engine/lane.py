@@ -396,7 +396,7 @@ class Lane:
         """
         if len(self.plan.targets) == 1 and suspect.outcome is not None and is_death(suspect.outcome):
             self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
-        if self.searches.limited and isinstance(suspect.outcome, TimedOut):
+        if isinstance(suspect.outcome, TimedOut):
             self._leave_to_triage(suspect)
             return
         if self.searches.allowed:
