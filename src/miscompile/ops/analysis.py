@@ -16,7 +16,7 @@ from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.graph.structural import STRUCTURAL_SIZE
-from miscompile.ops.analysis_bodies import Operands, block, scanned_count
+from miscompile.ops.analysis_bodies import Operands, block, ends_by_itself, scanned_count
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs, well_formed
 from miscompile.ops.spec import Call, Operand
@@ -158,6 +158,8 @@ def _require(node: Node, operands: Operands, made: Operands) -> None:
     del made
     if node.op == "Scan" and not node.domain and not scanned_count(node):
         raise RejectedDraft("Scan breaks a rule of its operator")
+    if node.op == "Loop" and not node.domain and ends_by_itself(node, operands):
+        raise RejectedDraft("Loop has no first condition, and one of its body")
     if node.domain or any(name and name not in operands for name in node.inputs):
         return
     inputs = tuple(operands[name] if name else None for name in node.inputs)

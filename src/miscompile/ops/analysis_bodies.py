@@ -168,6 +168,31 @@ def _is(truth: Operand, *, value: bool) -> bool:
     return truth.value is not None and truth.value.size == 1 and bool(truth.value.reshape(-1)[0]) == value
 
 
+def ends_by_itself(node: Node, operands: Operands) -> bool:
+    """Tell whether the body of a Loop without a first condition may end the loop by its own condition.
+
+    `operands` are those in scope.
+
+    The page of Loop says that the condition of the body is ignored there; most runtimes heed it, so that the results of
+    such a loop are not certain. Only a condition that is known to be true is sure not to end it.
+    """
+    if len(node.inputs) > 1 and node.inputs[1]:
+        return False
+    body: Graph = node.attributes["body"].value
+    makers = {name: inner for inner in body.nodes for name in inner.outputs}
+    name = body.outputs[0].name
+    while (maker := makers.get(name)) is not None and maker.op == "Identity" and not maker.domain:
+        name = maker.inputs[0]
+    if maker is not None and maker.op == "Constant" and "value" in maker.attributes:
+        return not bool(maker.attributes["value"].value.array.all())
+    if name in body.initializers:
+        return not bool(body.initializers[name].array.all())
+    if maker is not None or name in (info.name for info in body.inputs):
+        return maker is not None or len(body.inputs) < 2 or name != body.inputs[1].name
+    outer = operands.get(name)
+    return outer is None or outer.value is None or not bool(outer.value.all())
+
+
 def scanned_count(node: Node) -> int:
     """Return how many of its inputs a Scan scans, which are the last; 0 where its attribute says no possible number."""
     count = int(node.attributes["num_scan_inputs"].value) if "num_scan_inputs" in node.attributes else 0

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from miscompile.graph.check import check
 from miscompile.graph.edges import all_names, captured
 from miscompile.graph.model import Graph, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
+from miscompile.ops.analysis_bodies import ends_by_itself
 from miscompile.ops.facts import Facts
 from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
@@ -80,6 +82,23 @@ def test_every_body_has_operators_and_some_capture() -> None:
     share = sum(bool(captured(body)) for body in found) / len(found)
     assert share > 0.3
     assert sum(bool(body.initializers) for body in found) > len(found) / 4
+
+
+def test_a_loop_whose_body_may_end_it_has_a_first_condition() -> None:
+    bare, ending = 0, 0
+    for case in cases():
+        graph = read(case.program.payload).graph
+        values = {
+            name: Operand(name, value.dtype, value.shape, Facts(0, 1), value.array)
+            for one in (graph, *(body for _, body, _ in bodies(graph)))
+            for name, value in one.initializers.items()
+        }
+        for node in (node for node, _, _ in bodies(graph) if node.op == "Loop"):
+            assert not ends_by_itself(node, values)
+            bare += not node.inputs[1]
+            ending += ends_by_itself(replace(node, inputs=(node.inputs[0], "", *node.inputs[2:])), values)
+    assert bare > 3
+    assert ending > 3
 
 
 def test_names_are_unique_over_all_bodies() -> None:

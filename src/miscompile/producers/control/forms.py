@@ -139,7 +139,8 @@ def _case(op: str, feature: str, opset: int, dtype: str) -> Case:
     node, fed = {"If": _if, "Loop": _loop, "Scan": _scan}[op](feature, dtype)
     vector, square = TensorType(dtype, (3,)), TensorType(dtype, (3, 3))
     known = {"x": (1, 0, 3), "start": (0, 1, 2), "rows": ((0, 1, 2), (3, 4, 5), (6, 7, 8))}
-    constants = {name: tensor(np.array(value), dtype) for name, value in known.items()} | {"three": _number(3)}
+    constants = {name: tensor(np.array(value), dtype) for name, value in known.items()}
+    constants |= {"three": _number(3), "sure": Tensor("bool", np.array(True))}
     feeds: list[dict[str, Tensor]] = [{"x": constants.pop("x")}]
     feeds.append(feeds[0].copy())
     inputs = [ValueInfo("x", vector)]
@@ -199,8 +200,8 @@ def _loop(feature: str, dtype: str) -> tuple[Node, Fed]:
         results = ("last", "y")
     whole = Graph("body", parameters, outputs, (*body.nodes, *more), constants)
     fed: Fed = {"trips": (_number(3), _number(0))} if feature == "fed" else {}
-    count = "trips" if feature == "fed" else "three"
-    return Node("Loop", (count, "", "start"), results, attributes({"body": whole})), fed
+    count, first = "trips" if feature == "fed" else "three", "sure" if feature == "exit" else ""
+    return Node("Loop", (count, first, "start"), results, attributes({"body": whole})), fed
 
 
 def _scan(feature: str, dtype: str) -> tuple[Node, Fed]:

@@ -59,7 +59,9 @@ def loop(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     states = [body.parameter(x.dtype, x.shape, invariant_of(x, scope.style)) for x in starts]
     work(body, fill)
     ends = [_next(body, state, turn) for state in states]
-    on, leaves = _going_on(body, turns, going, turn, ends, exits=blocks.has("Loop", "exit"))
+    # Without a first condition, the condition of the body is ignored by the operator's page, and heeded by runtimes.
+    exits = blocks.has("Loop", "exit") and turns.condition is not None
+    on, leaves = _going_on(body, turns, going, turn, ends, exits=exits)
     count = turns.sure if not leaves and blocks.has("Loop", "stacked") else None
     stacked = some_results(body, _MOST_STACKED) if count is not None and rng.random() < 0.6 else []
     stacked = [x for x in stacked if math.prod(x.shape) * _MOST_TURNS <= _STACKED_SIZE]
@@ -102,10 +104,11 @@ def _turns(scope: Scope, blocks: Blocks) -> _Turns:
     if fed and chance < 0.12:
         truth, sure = fed_truth(scope), False
         condition = truth if truth.shape == () else scope.call("Squeeze", truth)
-    elif chance < 0.3:
+    elif chance < 0.5:
         condition = scope.new_constant(Tensor("bool", np.array(True)), as_node=rng.random() < 0.3)
     chance = rng.random()
     if blocks.has("Loop", "exit") and chance < 0.08:
+        condition = condition or scope.new_constant(Tensor("bool", np.array(True)))
         return _Turns(None, condition, _MOST_TURNS, None, leaves=True)
     if fed and chance < 0.35:
         counts = rng.sample(range(_MOST_TURNS + 1), 2)
