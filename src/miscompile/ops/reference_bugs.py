@@ -108,6 +108,10 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
         lambda call: call.outputs > 1 and call.operand(0).dtype != "float32",
         "onnx.reference gives Mean and InvStdDev the type of X, not of the stash",
     ),
+    "Loop": (
+        lambda call: not call.has(1) or call.outputs > len(call.inputs) - 2,
+        "onnx.reference never enters a Loop without a condition, and stacks the rows of others with numpy.vstack",
+    ),
     "LpNormalization": (
         lambda call: call.integer("p", 2) % 2 == 1 and call.facts().lo < 0,
         "onnx.reference takes no absolute values in LpNormalization",
@@ -117,6 +121,10 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
         "onnx.reference broadcasts the filters' scales of QLinearConv over images only",
     ),
     "LpPool": _POOL,
+    "LRN": (
+        lambda call: call.operand(0).shape[0] != call.operand(0).shape[1],
+        "onnx.reference goes over the batch of LRN instead of its channels (onnx#7805)",
+    ),
     "MaxPool": (_max_pool, "onnx.reference mistakes padding, Indices and integers of MaxPool"),
     "OneHot": (
         lambda call: call.operand(2).dtype in FLOATS,
@@ -127,8 +135,10 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
         (_recurrent, "onnx.reference ignores activations, clip, input_forget and sequence_lens of recurrent layers"),
     ),
     "ReduceSumSquare": (_dtype("int32", "uint32"), "onnx.reference sums ReduceSumSquare of 32-bit integers in 64 bits"),
+    "Shrink": (_dtype("int64", "uint64"), "onnx.reference computes Shrink of 64-bit integers in float64"),
     "Shape": (
         lambda call: call.integer("end") < -call.operand(0).rank,
         "onnx.reference takes an end of Shape before the first axis for one counted from the back",
     ),
+    "Unique": (lambda call: call.integer("sorted", 1) == 0, "onnx.reference sorts the values of Unique in any case"),
 }

@@ -10,12 +10,15 @@ rest.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Inconclusive, Needs, Verdict, Violated
+from miscompile.graph.read import read
 from miscompile.oracles.differential import VOTERS, AgainstMajority, Differential, against_majority, is_mistaken_on
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.majority import REFERENCE
@@ -104,13 +107,26 @@ class AgainstVotes:
 
 def seconded(verdict: Violated, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
     """Return the verdict on an error if onnx's reference implementation runs the program and is not known to mistake
-    it; ask for its run first."""
+    it; ask for its run first.
+
+    It does not look at bodies that it does not enter, so that it says nothing about a program with bodies.
+    """
     asked = [outcome for run, outcome in zip(runs, outcomes, strict=True) if run.target == REFERENCE]
     if asked:
         return verdict if isinstance(asked[0], Values) else Inconclusive(UNSURE)
-    if is_mistaken_on(runs[0].case):
+    if has_bodies(runs[0].case) or is_mistaken_on(runs[0].case):
         return Inconclusive(UNSURE)
     return Needs((Run(runs[0].case, REFERENCE, _OFF, "judge"),))
+
+
+def has_bodies(case: Case) -> bool:
+    """Tell whether a node of the program has a body (If, Loop, Scan, SequenceMap)."""
+    try:
+        model = read(case.program.payload)
+    except ModelError:
+        return True
+    nodes = chain(model.graph.nodes, *(function.nodes for function in model.functions))
+    return any(True for node in nodes for _ in node.subgraphs())
 
 
 def _make(options: NoOptions, context: OracleContext) -> Votes:

@@ -64,5 +64,26 @@ def test_a_call_in_a_body_is_looked_at() -> None:
     assert doubted(model(start, test, inputs={"x": (1, 1, 4)}))
 
 
+def test_the_evaluator_still_never_enters_a_loop_without_a_condition() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["on"], ["go"]), helper.make_node("Add", ["state", "state"], ["next"])],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", TensorProto.FLOAT, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", TensorProto.FLOAT, [1]),
+        ],
+    )
+    trips = helper.make_node("Constant", [], ["n"], value=helper.make_tensor("n", TensorProto.INT64, [], [3]))
+    proto = model(trips, helper.make_node("Loop", ["n", "", "x"], ["y"], body=body), inputs={"x": (1,)})
+    (found,) = ReferenceEvaluator(proto).run(None, {"x": np.ones(1, np.float32)})
+    assert found == 1, "mended: remove the entry of reference_bugs.py"
+    assert doubted(proto)
+
+
 def test_other_operators_are_trusted() -> None:
     assert not doubted(model(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": X}))
