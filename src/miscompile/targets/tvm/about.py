@@ -54,6 +54,17 @@ _LOOPS = (
     "tirx.CommonSubexprElim",
 )
 
+_MASKS = (
+    # One letter for each axis.
+    (r"(?<=in source layout)[A-Z]+", "#"),
+    # Expressions, whose names and shapes are those of the program.
+    (r"(?s)(?<=is false: PrimExpr ).*?(?= in function )", "#"),
+    (r"(?s)(Offending call:\s*R\.\w+)\(.*", r"\1(#)"),
+    (r"(?s)(must not be scalar\.\s+However, the expression)\s.*?\s(has a [LR]HS of)\s.*", r"\1 # \2 #"),
+    (r"(?s)(reduction length of the operands to be equal\.).*", r"\1"),
+)
+"""What varies in a message from program to program."""
+
 ABOUT = About(
     name="tvm",
     title="Apache TVM Relax (CPU)",
@@ -69,6 +80,7 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     passes=(*_GRAPH, *_LOWERING, *_LOOPS),
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
+    masks=_MASKS,
     extra="tvm",
     # By default the code is for any x86-64.
     cpu_caps={"AVX2": CpuCap(words=('{"kind": "llvm"', '{"kind": "llvm", "mcpu": "haswell"'))},
