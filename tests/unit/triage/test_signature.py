@@ -222,8 +222,8 @@ def test_an_optimiser_with_masks_of_its_own_keeps_those_that_all_have() -> None:
             "Check failed: (res != std::string::npos) is false: Invalid SLayout:can't find S in source layoutABCDE",
         ),
         (
-            'PrimExpr is false: PrimExpr T.int64(2) * (x_0 * x_1) in function I.GlobalVar("main") has not been computed',
-            'PrimExpr is false: PrimExpr T.int64(4) * tile_dim_0 in function I.GlobalVar("main") has not been computed',
+            'is false: PrimExpr T.int64(2) * (x_0 * x_1) in function I.GlobalVar("main") has not been computed',
+            'is false: PrimExpr T.int64(4) * tile_dim_0 in function I.GlobalVar("main") has not been computed',
         ),
         ("codegen. Offending call: R.add(lv1, lv2)", "codegen. Offending call: R.add(x, R.const(1.0, 'float32'))"),
         (
