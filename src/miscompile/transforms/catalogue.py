@@ -70,6 +70,16 @@ SEEDLESS = frozenset({STATIC, AGAIN})
 """Transforms without options."""
 
 
+OLDEST = 13
+"""The oldest opset in whose forms transforms write operators. Older models have `PLAIN_CHANGES` alone."""
+
+PLAIN_CHANGES = frozenset(
+    {"constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "taps", "identity",
+     "noidentity", "stored"}
+)  # fmt: skip
+"""Transforms that add no operators but those of the model, Constant and Identity."""
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """One case of a transformed case, and the feeds of the original case whose results it provides.
@@ -234,15 +244,22 @@ def _other(program: Program, transform: Spec) -> Program:
     if isinstance(parsed, Storing):
         return replace(program, payload=parsed.apply_bytes(program.payload))
     assert isinstance(parsed, Transform)
-    model = parsed.apply(read(program.payload))
+    model = parsed.apply(_young(read(program.payload), transform))
     return _with_outputs(replace(program, payload=emit(model)), model)
+
+
+def _young(model: Model, transform: Spec) -> Model:
+    """Return `model`. Raises RejectedDraft when it is too old for the operators that `transform` may add."""
+    if model.opset < OLDEST and transform.name not in PLAIN_CHANGES:
+        raise RejectedDraft(f"operators as in opset {OLDEST} do not fit a model of opset {model.opset}")
+    return model
 
 
 @lru_cache(64)
 def _opened(program: Program, transform: Spec) -> tuple[Program, Feed]:
     parsed = transform_of(transform)
     assert isinstance(parsed, Feeding)
-    model, more = parsed.apply_with_feeds(read(program.payload))
+    model, more = parsed.apply_with_feeds(_young(read(program.payload), transform))
     ports = {port.name: port for port in to_program(model).inputs}
     inputs = (*program.inputs, *(ports[name] for name, _ in more))
     return replace(program, payload=emit(model), inputs=inputs), tuple(value for _, value in more)
