@@ -43,7 +43,11 @@ onnx.checker.check_model(model, full_check=True)
 print("onnx's checker accepts the model")
 feed = [np.array(True), np.array([1, 3], np.float32)]
 expected = [np.array([1, 3], np.float32)]
-for wanted, found in zip(expected, run(feed), strict=True):
+results = run(feed)
+if len(results) != len(expected):
+    print(f"BUG: {len(results)} outputs instead of {len(expected)}")
+    sys.exit(1)
+for wanted, found in zip(expected, results, strict=True):
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
         print(f"BUG: {found.dtype} of shape {found.shape} instead of {wanted.dtype} of shape {wanted.shape}")
         sys.exit(1)

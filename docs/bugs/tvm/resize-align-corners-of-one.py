@@ -44,6 +44,6 @@ try:
 except Exception as error:
     if "Divide by zero" not in str(error):
         raise
-    print(f"BUG: {type(error).__name__}: Divide by zero")
+    print(f"BUG: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
     sys.exit(1)
 print("the bug does not show")

@@ -44,6 +44,6 @@ try:
 except Exception as error:
     if "out of bounds" not in str(error):
         raise
-    print(f"BUG: {type(error).__name__}: out of bounds")
+    print(f"BUG: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
     sys.exit(1)
 print("the bug does not show")

@@ -1,0 +1,53 @@
+"""Apache TVM (Relax on the CPU): wrong values with DataflowUseInplaceCalls
+
+DataflowUseInplaceCalls counts scalar constants as operands, although the function made of the operator has none of
+them: another operand is overwritten, or the number is too large ("In-place index 0 is out of range"). The pass is in
+no default pipeline.
+
+Seen with apache-tvm 0.27.0.post1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 18]>
+g () => (float[1] c, float[1] y)
+<float[1] c = {0}>
+{
+    y = HardSigmoid <alpha = 1.0> (c)
+}
+""")
+
+
+def run(feed):
+    """Import the model, apply the pass, compile; return the outputs."""
+    module = from_onnx(model)
+    module = relax.transform.DataflowUseInplaceCalls()(module)
+    executable = tvm.compile(module, tvm.target.Target({"kind": "llvm"}))
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    found = machine["main"](*[tvm.runtime.tensor(value) for value in feed])
+    return [value.numpy() for value in ([found] if hasattr(found, "numpy") else found)]
+
+
+print("tvm", tvm.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+feed = []
+expected = [np.array([0], np.float32), np.array([0.5], np.float32)]
+for wanted, found in zip(expected, run(feed), strict=True):
+    if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
+        print(f"BUG: {found.dtype} of shape {found.shape} instead of {wanted.dtype} of shape {wanted.shape}")
+        sys.exit(1)
+    if not np.allclose(found, wanted, rtol=1e-3, atol=1e-5):
+        print(f"BUG: {found.tolist()} instead of {wanted.tolist()}")
+        sys.exit(1)
+print("the bug does not show")
