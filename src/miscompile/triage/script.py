@@ -89,7 +89,7 @@ _SPREAD = 10.0
 _TEXT_WIDTH = 110
 _FEW = 3
 _IMPORTS = (
-    "import base64, resource, signal, sys",
+    "import base64, contextlib, resource, signal, sys",
     "import numpy as np",
     "import onnx",
     "import pytest",

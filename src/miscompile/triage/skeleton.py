@@ -253,7 +253,14 @@ print("{{ dies }} level {{ faulty.level }} does not end; the alarm kills this pr
 {% set at = " (%s)" % stage if rule == "memory" else " at " + stage if stage else "" %}
 print("{{ dies }} level {{ faulty.level }} kills this process{{ at }}", flush=True)
 {% endif %}
+{% if rule == "invalid" %}
+try:
+    run({{ levels[faulty.level] }}{{ off_given }})
+except Exception as error:  # which is right
+    print("level {{ faulty.level }} refuses it:", f"{type(error).__name__}: {error}")
+{% else %}
 run({{ levels[faulty.level] }}{{ off_given }})
+{% endif %}
 {% endif %}
 print("the bug does not show")
 '''
@@ -372,6 +379,9 @@ def test_{{ test_name }}():
     assert np.shape(actual) == np.shape(expected)
     assert np.asarray(actual).dtype == np.asarray(expected).dtype
 {% endif %}
+{% elif rule == "invalid" %}
+    with contextlib.suppress(Exception):  # an error is right, a death is not
+        run({{ levels[faulty.level] }}{{ off_given }})
 {% else %}
     run({{ levels[faulty.level] }}{{ off_given }})  # must not fail
 {% endif %}

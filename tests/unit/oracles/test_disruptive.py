@@ -129,6 +129,7 @@ def test_a_death_of_what_only_a_page_forbids_asks_no_checker() -> None:
     compile(script, "repro.py", "exec")
     assert "check_model" not in script
     assert "kills this process" in script
+    assert "refuses it" in script, "an error in place of the death is no bug"
 
 
 def test_a_death_of_a_valid_program_is_not_blamed_on_the_program() -> None:
