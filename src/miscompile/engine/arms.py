@@ -63,6 +63,11 @@ TECHNIQUES: Mapping[str, Technique] = {
 _CHECK_WEIGHTS = {"levels": 4.0, "device": 4.0, DIFFERENTIAL: 4.0, TRANSFORMS: 2.0}
 _OWN_WEIGHT = 2.5
 
+VOTES = "votes"
+"""The check whose subject is kernels, which a program of few operators shows as well as any."""
+_OF_KERNELS = {"sweep": 5.0, EVERYDAY: 1.0, "generation": 1.0, SEEDED: 1.0, CORPUS: 1.0}
+"""The techniques that meet `VOTES`, with a factor of their weights. Patterns of optimisations add nothing to them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arm:
@@ -130,7 +135,9 @@ def _of_one(plan: Plan, alone: Plan, tag: str) -> Iterator[Arm]:
         general.append((TRANSFORMS, ""))
     for technique, producer, options, weight in _techniques(plan) if general else ():
         for kind, oracle in general:
-            prior = weight * _CHECK_WEIGHTS.get(kind, 1.0)
+            if kind == VOTES and technique not in _OF_KERNELS and not plan.checks:
+                continue
+            prior = weight * (_OF_KERNELS.get(technique, 1.0) if kind == VOTES else _CHECK_WEIGHTS.get(kind, 1.0))
             yield Arm(technique, kind, producer, options, targets, prior, oracle, tag)
     for kind in checks:
         if kind in OWN:

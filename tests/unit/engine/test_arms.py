@@ -52,6 +52,14 @@ def test_every_technique_meets_every_check_of_the_target() -> None:
     assert "generation/sequences" in names(Plan("tvm", schedule=True))
 
 
+def test_votes_about_kernels_are_taken_mostly_on_single_operators() -> None:
+    arms = {arm.name: arm for arm in arms_of(Plan("openvino", schedule=True))}  # ONNX Runtime votes
+    votes = {name for name in arms if name.endswith("/votes")}
+    assert votes == {"sweep/votes", "everyday/votes", "generation/votes"}
+    assert max(votes, key=lambda name: arms[name].weight) == "sweep/votes"
+    assert "motifs/votes" in names(Plan("openvino", schedule=True, checks=("votes",)))
+
+
 def test_options_restrict_the_arms() -> None:
     assert {arm.check for arm in arms_of(replace(PLAN, checks=("levels",)))} == {"levels"}
     assert names(replace(PLAN, checks=("dynamic",))) == {"dynamic"}
