@@ -85,5 +85,14 @@ def test_the_evaluator_still_never_enters_a_loop_without_a_condition() -> None:
     assert doubted(proto)
 
 
+@pytest.mark.parametrize(("opset", "expected"), [(15, True), (16, False)])
+def test_an_operator_is_doubted_before_the_opset_that_changed_it(opset: int, expected: bool) -> None:
+    node = helper.make_node("RoiAlign", ["x", "boxes", "i"], ["y"])
+    index = helper.make_node("Constant", [], ["i"], value=helper.make_tensor("i", TensorProto.INT64, [1], [0]))
+    proto = model(index, node, inputs={"x": (1, 1, 4, 4), "boxes": (1, 4)})
+    proto.opset_import[0].version = opset
+    assert doubted(proto) == expected
+
+
 def test_other_operators_are_trusted() -> None:
     assert not doubted(model(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": X}))

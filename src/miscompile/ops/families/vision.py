@@ -12,12 +12,12 @@ from miscompile.base.dtypes import FLOATS, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import PlainValue, attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import check_size, images
-from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 
 _FAMILY = "vision"
 _OVERSHOOT = 1.5
@@ -214,6 +214,14 @@ def _bounds_roi(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
     return (rounded(types[0].dtype, min(x.lo, 0.0), max(x.hi, 0.0), terms=64),)
 
 
+def _of_an_image(_: Node, value: RunOperands) -> bool:
+    """Every box belongs to an image of the batch."""
+    images, indices = value(0), value(2)
+    if images is None or indices is None or not images.shape:
+        return True
+    return bool(((indices.array >= 0) & (indices.array < images.shape[0])).all())
+
+
 def _defined_roi(call: Call) -> bool:
     """Guard: boxes and their images are known, images exist, boxes are not inverted, the sampling is fixed."""
     rois, indices, images_ = call.operand(1), call.operand(2).value, call.operand(0).shape[0]
@@ -262,7 +270,7 @@ SPECS = (
         exact_when=_nearest_grid, well_formed=_page_grid_sample, traits=("image-positions",),
     ),
     OpSpec(
-        "RoiAlign", FLOATS, _sample_roi, _bounds_roi, Exactness.ROUNDS, _FAMILY, _defined_roi,
+        "RoiAlign", FLOATS, _sample_roi, _bounds_roi, Exactness.ROUNDS, _FAMILY, _defined_roi, defined_on=_of_an_image,
         well_formed=_page_roi_align, traits=("image-positions",),
     ),
 )  # fmt: skip
