@@ -65,7 +65,7 @@ class Votes:
             return Needs((Run(runs[0].case, self.target, _OFF, "judge"),))
         if any(isinstance(outcome, Values) for outcome in own):
             return Inconclusive(OPTIMISED)
-        return seconded(verdict, runs, outcomes)
+        return run_by_reference(verdict, runs, outcomes)
 
     @property
     def _off(self) -> tuple[str, Build]:
@@ -98,14 +98,14 @@ class AgainstVotes:
         verdict = self.majority.judge(runs, outcomes)
         if not isinstance(verdict, Violated) or isinstance(outcomes[1], Values):
             return verdict
-        return seconded(verdict, runs, outcomes)
+        return run_by_reference(verdict, runs, outcomes)
 
     def with_faulty(self, build: Build) -> "AgainstVotes":
         """Return the same property of another build."""
         return AgainstVotes(self.majority.with_faulty(build))
 
 
-def seconded(verdict: Violated, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+def run_by_reference(verdict: Violated, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
     """Return the verdict on an error if onnx's reference implementation runs the program and is not known to mistake
     it; ask for its run first.
 
@@ -114,12 +114,12 @@ def seconded(verdict: Violated, runs: Sequence[Run], outcomes: Sequence[Outcome]
     asked = [outcome for run, outcome in zip(runs, outcomes, strict=True) if run.target == REFERENCE]
     if asked:
         return verdict if isinstance(asked[0], Values) else Inconclusive(UNSURE)
-    if has_bodies(runs[0].case) or is_mistaken_on(runs[0].case):
+    if _nests(runs[0].case) or is_mistaken_on(runs[0].case):
         return Inconclusive(UNSURE)
     return Needs((Run(runs[0].case, REFERENCE, _OFF, "judge"),))
 
 
-def has_bodies(case: Case) -> bool:
+def _nests(case: Case) -> bool:
     """Tell whether a node of the program has a body (If, Loop, Scan, SequenceMap)."""
     try:
         model = read(case.program.payload)
