@@ -13,6 +13,7 @@ from campaigns import Campaign, Start, all_gone, counters
 
 from miscompile.findings import folder
 from miscompile.findings.store import Store
+from miscompile.triage.attribution import MOST_UNATTRIBUTED
 
 pytestmark = pytest.mark.process
 
@@ -149,7 +150,8 @@ def test_a_hang_ends_a_run_and_no_more(tmp_path: Path, start: Start) -> None:
     all_gone(family)
     with Store.open(tmp_path) as store:
         found = [(record.kind, record.culprits, record.status) for record in store.findings()]
-    assert found == [("hang", ("SplitConcatElimination",), "pending")]
+    assert set(found) == {("hang", (), "pending")}  # triage looks for the culprits
+    assert len(found) <= MOST_UNATTRIBUTED
     assert counters(tmp_path)["timeouts"] > 0
 
 
