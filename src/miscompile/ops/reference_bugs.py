@@ -142,7 +142,10 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
         (_recurrent, "onnx.reference ignores activations, clip, input_forget and sequence_lens of recurrent layers"),
     ),
     "ReduceSumSquare": (_dtype("int32", "uint32"), "onnx.reference sums ReduceSumSquare of 32-bit integers in 64 bits"),
-    "Shrink": (_dtype("int64", "uint64"), "onnx.reference computes Shrink of 64-bit integers in float64"),
+    "Shrink": (
+        lambda call: call.operand(0).dtype in ("int64", "uint64") and call.facts().magnitude > 2**53,
+        "onnx.reference computes Shrink of 64-bit integers in float64",
+    ),
     "Shape": (
         lambda call: call.integer("end") < -call.operand(0).rank,
         "onnx.reference takes an end of Shape before the first axis for one counted from the back",

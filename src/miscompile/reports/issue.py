@@ -71,8 +71,9 @@ RULES = {
     ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
     "invalid": (
-        "The program breaks a rule of its operator on purpose, as the evidence says. Any error is right; to die, to go "
-        "on for ever, or to compute something is not."
+        "The program breaks a rule of its operator on purpose, or has elements for which the operator has no result, "
+        "as the evidence says. Any error is right; to die or to go on for ever is not, nor to compute something where "
+        "a rule is broken."
     ),
 }
 """What each comparison rule says, for a reader who must decide whether rounding may explain the finding."""

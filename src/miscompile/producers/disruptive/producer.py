@@ -258,7 +258,7 @@ class DisruptiveProducer:
     def _kinds(self, op: str) -> Iterator[str]:
         """Yield the kinds of constraints to violate in calls of an operator.
 
-        A program that is undefined in the compiler's own language, as a division by zero is in TVM, may end in any way.
+        A lowering may give a compiler a program that is undefined in its own language, and may then end in any way.
         """
         for kind in KINDS:
             if self.options.kinds and kind not in self.options.kinds:
