@@ -44,6 +44,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
 from miscompile.engine.supervisor import LaneSupervisor, Message
+from miscompile.engine.unsearched import Unsearched, is_unsearched
 from miscompile.engine.wiring import make_producer, most_bytes, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
@@ -207,6 +208,7 @@ class _Coordinator:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.lanes = LaneSupervisor(plan.out / "lanes.log")
         self.triage = TriageQueue(triage_settings(plan))
+        self.unsearched = Unsearched()
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
@@ -228,7 +230,7 @@ class _Coordinator:
         try:
             self._tell_damaged()
             for record in self.store.pending():
-                self.triage.submit(record.identifier)
+                self._submit(record.identifier)
             self._start_lanes()
             self._watch_lanes()
             self._finish_triage()
@@ -301,6 +303,7 @@ class _Coordinator:
             for message in self.lanes.messages(_TURN):
                 self._take(message)
             self._settle(self.triage.collect())
+            self._submit_unsearched()
             self._divide()
             self._show()
             over = ends is not None and time.monotonic() > ends
@@ -339,21 +342,48 @@ class _Coordinator:
         """Wait for the findings in triage; those that take too long stay pending."""
         self.lanes.kill()
         until = time.monotonic() + self.plan.triage_seconds
+        self._submit_unsearched()
         if self.triage.open:
-            some, most = counted(self.triage.open, "finding"), self.plan.triage_seconds
+            some, most = counted(self._left, "finding"), self.plan.triage_seconds
             text = f"the tests have ended; reducing {some} for at most {most:.0f} s; Ctrl-C: later{self._later}"
             _tell(self.listeners, Notice(text))
-        total = self.triage.open
+        total = self._left
         while self.triage.open and self.triage.alive and time.monotonic() < until:
             self._settle(self.triage.collect())
-            total = max(total, self.triage.open)
-            done, remaining = total - self.triage.open, until - time.monotonic()
+            self._submit_unsearched()
+            total = max(total, self._left)
+            done, remaining = total - self._left, until - time.monotonic()
             _tell(self.listeners, WorkPhase("reducing findings", done, total, remaining, self.triage.doing))
             self._save_now_and_then()
             time.sleep(_TURN)
         if self.triage.open:
-            left = f"{counted(self.triage.open, 'finding')} left{self._later}; --triage-time allows more time"
+            left = f"{counted(self._left, 'finding')} left{self._later}; --triage-time allows more time"
             _tell(self.listeners, Notice(left))
+        elif self._left:
+            left = f"{counted(self._left, 'finding')} left for `miscompile reduce`, because they resemble known bugs"
+            _tell(self.listeners, Notice(left))
+
+    @property
+    def _left(self) -> int:
+        """The number of findings in triage, and of those that wait for it."""
+        return self.triage.open + len(self.unsearched)
+
+    def _submit(self, identifier: str) -> None:
+        """Hand a finding to triage, or let it wait because no lane has searched for its culprits.
+
+        None waits in a campaign that repeats itself, because the order depends on the clock.
+        """
+        stored = self._loaded(identifier) if self.plan.steer and self.plan.tests is None else None
+        if stored is not None and is_unsearched(stored):
+            self.unsearched.add(stored)
+        else:
+            self.triage.submit(identifier)
+
+    def _submit_unsearched(self) -> None:
+        """Hand over the next finding without a search, if triage is done with the one before."""
+        identifier = self.unsearched.take(self.steered, look_alikes=affordable(self.counters))
+        if identifier is not None:
+            self.triage.submit(identifier)
 
     @property
     def _later(self) -> str:
@@ -407,7 +437,7 @@ class _Coordinator:
         look = unexplained and (repeatable or affordable(self.counters))
         if self.store.register(record, signature, unexplained=look):
             _tell(self.listeners, Suspected(record.identifier, str(signature), record.nodes))
-            self.triage.submit(record.identifier)
+            self._submit(record.identifier)
             if self.division is not None:
                 self.division.new_signature(arm)
 
@@ -416,6 +446,7 @@ class _Coordinator:
             _tell(self.listeners, Notice(str(step), detail=True))
         for answer in answers:
             self._count({"triage_us": answer.cpu_us})
+            self.unsearched.settled(answer.identifier)
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
             if answer.died is not None and (found := self._loaded(answer.identifier)):

@@ -45,10 +45,19 @@ from miscompile.oracles.differential import ABSENT, MADE_FOR
 from miscompile.producers.around import AROUND
 from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
-from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, model_of, to_stored
-from miscompile.triage.recognition import SignedPredicate, signed_predicate_from
+from miscompile.triage.attribution import (
+    ATTRIBUTED,
+    MESSAGE,
+    MOST_UNATTRIBUTED,
+    MOST_UNSEARCHED,
+    ConfirmedViolation,
+    Confirmer,
+    model_of,
+    to_stored,
+)
+from miscompile.triage.recognition import OperatorCounts, SignedPredicate, resembles, signed_predicate_from
 from miscompile.triage.script import expected_of, first_script
-from miscompile.triage.signature import signature_of
+from miscompile.triage.signature import signature_of, symptom_of
 
 AHEAD = 3
 """Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
@@ -320,7 +329,7 @@ class Lane:
         self.meter.note(ahead.case.recipe, ahead.runs, outcomes, own)
         spent_us = own + round(1e6 * sum(outcome.observations.cpu_seconds for outcome in outcomes))
         self.counters["test_us"] += spent_us
-        self.counters["known_us"] += spent_us * known
+        self._count_known(spent_us * known)
         self.searches.tested_us += spent_us
         if new is not None:
             self._pursue(_Suspect(ahead, new, seen.faulty, expected_of(seen), spent_us))
@@ -389,14 +398,24 @@ class Lane:
         self._send({"duplicate": asdict(bug.signature)})
         return True
 
+    def _count_known(self, spent_us: int) -> None:
+        """Count CPU time that went into a known bug."""
+        self.counters["known_us"] += spent_us
+        self.searches.known_us += spent_us
+
     def _pursue(self, suspect: _Suspect) -> None:
         """Search for the culprits of a violation now, or later if searches have had their share of the time.
 
-        Triage searches for those of a hang, because every build of the search lasts as long as a time limit.
+        Triage searches for those of a hang, because every build of the search lasts as long as a time limit, and for
+        those of a violation that resembles a known bug once such bugs have taken their share.
         """
         if len(self.plan.targets) == 1 and suspect.outcome is not None and is_death(suspect.outcome):
             self.hazards.charge(suspect.ahead.kind, SEARCH_COST)
         if isinstance(suspect.outcome, TimedOut):
+            self._leave_to_triage(suspect)
+            return
+        if not self.searches.may_look and self._resembling(suspect):
+            self.counters["look-alikes postponed"] += 1
             self._leave_to_triage(suspect)
             return
         if self.searches.allowed:
@@ -423,7 +442,7 @@ class Lane:
             return
         self._charge(ahead, evidence.faulty.target, confirmed.signature.culprits, SEARCH_COST)
         if not self._report_if_new(suspect, confirmed, attributed=True):
-            self.counters["known_us"] += spent + suspect.spent_us
+            self._count_known(spent + suspect.spent_us)
             self.risks.charge(evidence.faulty.target, KNOWN_COST)
 
     def _charge(self, ahead: _Ahead, target: str, passes: Collection[str], cost: float) -> None:
@@ -438,22 +457,38 @@ class Lane:
         signature = signature_of(evidence, suspect.outcome, (), model_of(case))
         self._report_if_new(suspect, ConfirmedViolation(evidence, signature), attributed=False)
 
+    def _resembling(self, suspect: _Suspect) -> bool:
+        """Tell whether a violation may well be one of the known bugs."""
+        evidence, operators = suspect.violated.evidence, OperatorCounts(suspect.ahead.case.program)
+        return resembles(self.steering.known, evidence.faulty.target, symptom_of(evidence, suspect.outcome), operators)
+
     def _report_if_new(self, suspect: _Suspect, confirmed: ConfirmedViolation, *, attributed: bool) -> bool:
         ahead = suspect.ahead
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
-        if not self.confirmer.is_new(confirmed.signature):
+        if not self.confirmer.is_new(confirmed.signature, self._most(suspect, attributed=attributed)):
             self.counters["recognised by message" if confirmed.unseen else "duplicates"] += 1
             repeatable = self.plan.tests is not None  # whichever lane has met the bug
             if attributed and not confirmed.unseen and not repeatable:
                 self.steering.widen(ahead.case, confirmed.evidence, suspect.outcome, confirmed.signature)
             self._send({"duplicate": asdict(confirmed.signature)})
             return False
-        facts = {ATTRIBUTED: attributed, UNEXPLAINED: unexplained}
-        self._report_finding(suspect, confirmed, {name: True for name, holds in facts.items() if holds})
+        facts: dict[str, bool | str] = {ATTRIBUTED: True} if attributed else {}
+        if unexplained:
+            facts[UNEXPLAINED] = True
+        if not attributed:
+            facts[MESSAGE] = symptom_of(confirmed.evidence, suspect.outcome).text
+        self._report_finding(suspect, confirmed, facts)
         return True
 
-    def _report_finding(self, suspect: _Suspect, confirmed: ConfirmedViolation, facts: Mapping[str, bool]) -> None:
+    def _most(self, suspect: _Suspect, *, attributed: bool) -> int:
+        """Return how many findings of this kind and stage may be reported without culprit and message."""
+        searched = attributed or isinstance(suspect.outcome, TimedOut) or self._resembling(suspect)
+        return MOST_UNATTRIBUTED if searched else MOST_UNSEARCHED
+
+    def _report_finding(
+        self, suspect: _Suspect, confirmed: ConfirmedViolation, facts: Mapping[str, bool | str]
+    ) -> None:
         ahead, versions = suspect.ahead, self._versions(confirmed)
         stored = to_stored(
             confirmed.evidence,

@@ -50,8 +50,14 @@ MOST_GUESSES = 3
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane reports; further ones are only counted."""
 
+MOST_UNSEARCHED = 64
+"""The same, of violations whose culprits nobody has searched for and that resemble no known bug."""
+
 ATTRIBUTED = "attributed"
 """The fact of a pending finding that its culprits were searched for, so that triage need not search again."""
+
+MESSAGE = "symptom"
+"""The fact of a pending finding with the text of its symptom, which its signature has only in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class Confirmer:
     context: OracleContext
     seed: int
     known: Counter[Signature] = field(default_factory=Counter)
-    unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
+    unattributed: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     traced: dict[tuple[str, str, Symptom], list[Signature]] = field(default_factory=dict)
     """Signatures of the violations whose culprits were searched for, by target, difference of builds, and symptom."""
 
@@ -111,19 +117,20 @@ class Confirmer:
         # The property of a cost measures little, and the evidence of the campaign has the whole series.
         return ConfirmedViolation(evidence if found.kind == "cost" else found, signature)
 
-    def is_new(self, signature: Signature) -> bool:
+    def is_new(self, signature: Signature, most: int = MOST_UNATTRIBUTED) -> bool:
         """Tell whether this lane should report another finding of this signature, and count it.
 
         A lane reports several, because triage may not confirm the first ones; the coordinator removes duplicates.
+        `most` limits the findings of one kind and stage without culprit or message.
         """
         self.known[signature] += 1
         if self.known[signature] > MOST_SIGHTINGS:
             return False
         if signature.culprits or signature.kind in ("exception", "shape", "dtype", "accepted"):
             return True
-        place = (signature.kind, signature.stage)
-        self.unattributed[place] = self.unattributed.get(place, 0) + 1
-        return self.unattributed[place] <= MOST_UNATTRIBUTED
+        place = (signature.kind, signature.stage, most)
+        self.unattributed[place] += 1
+        return self.unattributed[place] <= most
 
     def _usual(self, case: Case, evidence: Evidence, outcome: Outcome) -> Signature | None:
         """Return the only signature that this message has had so far, None when a search is needed.

@@ -45,6 +45,7 @@ from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
     ATTRIBUTED,
+    MESSAGE,
     model_of,
     node_count,
     short_timeout,
@@ -73,7 +74,7 @@ from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
 from miscompile.triage.script import expected_of, first_script, test_name, write_script
 from miscompile.triage.settings import TriageSettings
-from miscompile.triage.signature import signature_of
+from miscompile.triage.signature import signature_of, symptom_of
 from miscompile.triage.skeleton import TEMPLATE, TEST_TEMPLATE
 from miscompile.triage.triaged import TriagedFindings
 from miscompile.triage.upstream import upstream_files
@@ -535,6 +536,7 @@ class _Triage:
         """Make a pending finding of a slippage; one of a front end is signed by its conversion function as well."""
         origin, evidence = self.stored.finding, one.verdict.evidence
         facts = {"test": int(origin.facts.get("test", -1)), "slip_of": origin.identifier}
+        facts[MESSAGE] = symptom_of(evidence, one.outcome).text
         signature = signature_of(evidence, one.outcome, (), model_of(one.case))
         if evidence.rule == library.RULE and one.outcome is not None:
             instance = library.instance_of(one.case)

@@ -22,6 +22,12 @@ def test_a_lane_that_must_repeat_itself_postpones_nothing() -> None:
     assert searches.allowed
 
 
+def test_look_alikes_are_searched_while_known_bugs_are_cheap() -> None:
+    assert not Searches[str](limited=True, known_us=10**7).may_look
+    assert Searches[str](limited=True, known_us=10**7, tested_us=10**9).may_look
+    assert Searches[str](limited=False, known_us=10**12).may_look
+
+
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**8)), max_size=100))
 def test_every_violation_is_searched_for_or_handed_on_in_order(turns: list[tuple[bool, int]]) -> None:
     searches = Searches[int](limited=True, searched_us=HEADSTART_US + 1)
