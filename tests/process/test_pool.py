@@ -9,6 +9,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.limits import Limits
+from miscompile.execution.limits import LEAST_AFTER_HANG, Limits
 from miscompile.execution.pool import LocalPool
 
 pytestmark = pytest.mark.process
@@ -154,6 +155,17 @@ def test_a_hang_is_killed(shared: LocalPool, stage: str, order: str) -> None:
     assert isinstance(outcome, TimedOut)
     assert (outcome.stage, outcome.seconds) == (stage, LIMITS.seconds)
     assert shared.counters.timeouts == timeouts + 1
+
+
+def test_the_runs_of_a_batch_get_less_time_once_one_has_hung() -> None:
+    with pool(limits=replace(LIMITS, seconds=4.0)) as opened:
+        first, value, second = opened.run([run(run="loop"), run(1.0), run(compile="loop")])
+        (later,) = opened.run([run(run="loop")])
+    assert isinstance(first, TimedOut)
+    assert isinstance(second, TimedOut)
+    assert isinstance(later, TimedOut)
+    assert (first.seconds, second.seconds, later.seconds) == (4.0, LEAST_AFTER_HANG, 4.0)
+    assert value_of(value) == 2.0
 
 
 @pytest.mark.parametrize("order", ["eat", "bad_alloc"])

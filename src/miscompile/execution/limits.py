@@ -20,6 +20,16 @@ class Limits:
     recycle: int = 20_000
 
 
+AFTER_HANG, LEAST_AFTER_HANG = 0.2, 3.0
+"""The share of the time limit, and the seconds, that a run gets at least once another run of its batch has hung: the
+builds of one program mostly hang together, and each would cost the whole limit."""
+
+
+def seconds_after_hang(seconds: float) -> float:
+    """Return the time limit of the runs of a batch after one of them has exceeded `seconds`."""
+    return min(seconds, max(AFTER_HANG * seconds, LEAST_AFTER_HANG))
+
+
 MOST_STRAIN = 4.0
 
 

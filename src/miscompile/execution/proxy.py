@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from miscompile.base.child import kill_group
 from miscompile.base.errors import ExecutionError
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, TimedOut
 from miscompile.core.run import Run
 from miscompile.execution.flight_recorder import Position, Printed, Recorder
 from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
-from miscompile.execution.limits import Limits, strain
+from miscompile.execution.limits import Limits, seconds_after_hang, strain
 from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
 STALL_SECONDS = 30.0
@@ -48,6 +48,11 @@ class Batch:
     def complete(self) -> bool:
         """Whether every run has its outcome."""
         return len(self.outcomes) == len(self.runs)
+
+    @property
+    def hung(self) -> bool:
+        """Whether one of its runs has exceeded the time limit."""
+        return any(isinstance(one, TimedOut) for one in self.outcomes)
 
     @property
     def awaited(self) -> tuple[int, int]:
@@ -205,9 +210,15 @@ class WorkerProxy:
         return min(max(rest, 0.001), allowed) if not math.isnan(rest) else 0.001
 
     @property
+    def seconds(self) -> float:
+        """The time limit of the run in progress on an idle machine."""
+        hung = bool(self.inflight) and self.inflight[0].hung
+        return seconds_after_hang(self.limits.seconds) if hung else self.limits.seconds
+
+    @property
     def _allowed(self) -> float:
         """Seconds that a run may take under the present load of the machine."""
-        return self.limits.seconds * strain()
+        return self.seconds * strain()
 
     def kill(self) -> None:
         """Kill the worker and all processes of its group."""

@@ -95,6 +95,8 @@ class WorkerSupervisor:
         """Send `batch` to `proxy`."""
         proxy.give(batch)
         self._watch(proxy)
+        if batch.hung:  # its next run has less time than the one that the next check waits for
+            self._next_check = min(self._next_check, time.monotonic() + proxy.seconds)
 
     def turn(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for messages of workers and zygote, and handle them.
@@ -193,7 +195,7 @@ class WorkerSupervisor:
         batch.strikes += 0 if guilty or proxy.leaving else 1
         if not guilty and batch.strikes <= MOST_STRIKES:
             return
-        outcome = outcome_of_death(proxy, batch, status, self._limits.seconds, memory, cpu)
+        outcome = outcome_of_death(proxy, batch, status, proxy.seconds, memory, cpu)
         if isinstance(outcome, TimedOut):
             self.counters = replace(self.counters, timeouts=self.counters.timeouts + 1)
         batch.outcomes.append(outcome)

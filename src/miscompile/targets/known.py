@@ -14,6 +14,10 @@ note = "what is wrong, in a line"
 message = "axis -1 is not in valid range"            # optional: searched in the finding's message
 operators = ["LayerNormalization"]                   # optional: all of them are in its reduced program
 
+[bug.pattern]                                        # optional: its reduced program contains these nodes and values,
+nodes = [{op = "Resize", inputs = ["x"], outputs = ["y"], attributes = {mode = "cubic"}}]
+values = {x = {rank = 4}}                            # with the keys of a bug predicate (`triage/predicate.py`)
+
 [[policy]]
 class = "zero-sign"                                  # of results on special values (`oracles/special.py`)
 status = "declined"                                  # or "accepted": the developers take such differences for bugs
@@ -22,12 +26,13 @@ note = "what the developers said, in a line"
 operators = ["Relu"]                                 # optional: one of them is in the program
 
 One pass may have several bugs of one signature, and a link holds for one of them. Where the signature names passes,
-state a `message` or `operators` as well, or an unknown bug of the pass counts as known.
+state a `message`, `operators` or a `pattern` as well, or an unknown bug of the pass counts as known. Where it ends with
+a digest, a `pattern` and a shorter signature know the bug in other programs too, and tests are steered past it.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -38,6 +43,15 @@ from miscompile.targets.registry import about
 
 _VERSION = re.compile(r"==[^:{]*", re.ASCII)
 """The version in a signature, which is removed because a bug is the same in all releases; settings remain."""
+
+
+Pattern = Mapping[str, Any]
+"""The conditions on a program by which a bug is known: `nodes` and `values` as in a bug predicate's JSON object."""
+
+
+def _nothing(pattern: Pattern) -> bool:
+    del pattern
+    return False
 
 
 _LONGER = re.compile(r"\w*[+>]", re.ASCII)
@@ -58,7 +72,7 @@ class KnownBug:
     """A bug with an upstream issue, which is counted but not reported again.
 
     A finding is this bug if its signature begins with `signature`, its message contains a match of `message`, and its
-    reduced program has all `operators`.
+    reduced program has all `operators` and contains the `pattern`.
     """
 
     signature: str
@@ -66,13 +80,23 @@ class KnownBug:
     note: str
     message: "re.Pattern[str] | None" = None
     operators: frozenset[str] = frozenset()
+    pattern: Pattern | None = None
 
-    def covers(self, signature: str, message: str = "", operators: Iterable[str] = ()) -> bool:
-        """Tell whether a finding is the bug."""
+    def covers(
+        self,
+        signature: str,
+        message: str = "",
+        operators: Iterable[str] = (),
+        contains: Callable[[Pattern], bool] = _nothing,
+    ) -> bool:
+        """Tell whether a finding is the bug; `contains` tells whether its reduced program contains a pattern."""
         if self.message is not None and not self.message.search(message):
             return False
         if not self.operators.issubset(operators):
             return False
+        return self._signs(signature) and (self.pattern is None or contains(self.pattern))
+
+    def _signs(self, signature: str) -> bool:
         if self.signature.endswith("$"):
             return signature == self.signature[:-1]
         rest = signature.removeprefix(self.signature)
@@ -118,11 +142,20 @@ class Known:
         text = f"{kind}: {message}"
         return next((entry for entry in self.rejections if entry.pattern.search(text)), None)
 
-    def bug(self, signature: str, message: str = "", operators: Iterable[str] = ()) -> KnownBug | None:
-        """Return the known bug that a finding is, None when it is new; `operators` are those of its reduced program."""
+    def bug(
+        self,
+        signature: str,
+        message: str = "",
+        operators: Iterable[str] = (),
+        contains: Callable[[Pattern], bool] = _nothing,
+    ) -> KnownBug | None:
+        """Return the known bug that a finding is, None when it is new.
+
+        `operators` are those of its reduced program; `contains` tells whether that contains a pattern.
+        """
         held = frozenset(operators)
         plain = _VERSION.sub("", signature, count=1) if "==" in signature.partition(":")[0] else signature
-        return next((entry for entry in self.bugs if entry.covers(plain, message, held)), None)
+        return next((entry for entry in self.bugs if entry.covers(plain, message, held, contains)), None)
 
 
 def known(target: str, via: str = "") -> Known:
@@ -170,7 +203,10 @@ def _read(package: str, name: str) -> Known:
 
 def _bug(entry: Mapping[str, Any]) -> KnownBug:
     message = re.compile(entry["message"], re.DOTALL) if "message" in entry else None
-    return KnownBug(entry["signature"], entry["link"], entry["note"], message, frozenset(entry.get("operators", ())))
+    operators, pattern = frozenset(entry.get("operators", ())), entry.get("pattern")
+    if pattern is not None and not pattern.keys() <= {"nodes", "values"}:
+        raise ValueError(f"a pattern has nodes and values, not {', '.join(pattern)}")
+    return KnownBug(entry["signature"], entry["link"], entry["note"], message, operators, pattern)
 
 
 def _policy(entry: Mapping[str, Any]) -> Policy:

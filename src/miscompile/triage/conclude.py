@@ -40,7 +40,7 @@ from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
-from miscompile.targets.known import KnownBug, known
+from miscompile.targets.known import KnownBug, Pattern, known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
@@ -61,7 +61,8 @@ from miscompile.triage.first_access import first_bad_access, wanted
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
-from miscompile.triage.predicate import described, inner_operators, widened
+from miscompile.triage.predicate import described, has_pattern, inner_operators, widened
+from miscompile.triage.recognition import with_pattern
 from miscompile.triage.reduce.draft import Draft, put_together, take_apart
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
@@ -346,7 +347,8 @@ class _Triage:
             if known is not None:
                 return _merging(told, known)
         # Nobody will file a listed bug, so that the dearer facts are left out.
-        listed = self._listed(signature, evidence.message, reduced.case) is not None
+        bug = self._listed(signature, evidence.message, reduced.case)
+        listed = bug is not None
         script, plain, shown = self._scripted(reduced.case, final, guilty, 1 if listed else 3)
         facts = self._facts(original, evidence, reduced, shown)
         if vote is not None:
@@ -355,7 +357,7 @@ class _Triage:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = valid and confirmed(shown)
         if sound:
-            facts |= predicate
+            facts |= predicate | (with_pattern(predicate, bug.pattern) if bug and bug.pattern else {})
         if not listed:
             facts |= self._causes(reduced.case, held, final, guilty)
             if not timed:
@@ -523,7 +525,11 @@ class _Triage:
         model = model_of(case)
         nodes = model.graph.nodes if model else ()
         operators = {op for node in nodes for op in (node.op, *inner_operators(node))}
-        return known(self.about.name, parse_target(self.target).via).bug(str(signature), message, operators)
+
+        def contains(pattern: Pattern) -> bool:
+            return model is not None and has_pattern(pattern, model)
+
+        return known(self.about.name, parse_target(self.target).via).bug(str(signature), message, operators, contains)
 
     def _findings_of(self, slippages: Sequence[Slippage]) -> tuple[Stored, ...]:
         """Make findings of the slippages, but none of the slippages of a slippage, so that they cannot multiply."""

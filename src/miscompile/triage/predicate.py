@@ -287,6 +287,12 @@ def predicate_from(data: Mapping[str, Any]) -> BugPredicate:
         raise StoreError(f"a bug predicate is damaged: {error!r}") from None
 
 
+def has_pattern(pattern: Mapping[str, Any], model: Model) -> bool:
+    """Tell whether a program contains the `nodes` and `values` of a pattern. Raises StoreError for a damaged one."""
+    nodes = {"nodes": [], **pattern}
+    return predicate_from({"target": "", "kind": "", **nodes}).matches(described(model), surely=True)
+
+
 def _value_pattern(data: Mapping[str, Any]) -> ValuePattern:
     lists = {name: tuple(data[name]) for name in ("shape", "elements") if data.get(name) is not None}
     return ValuePattern(**{**data, **lists})

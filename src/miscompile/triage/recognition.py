@@ -73,6 +73,15 @@ def with_variant(owner: Stored, merged: Stored) -> Stored:
     return replace(owner, finding=replace(owner.finding, facts=facts))
 
 
+def with_pattern(predicate: Mapping[str, Any], pattern: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fact that a bug with the fact `predicate` shows in every program with `pattern`, of a known bug.
+
+    Empty without a predicate, which has the symptom and the build.
+    """
+    held = predicate.get("predicate")
+    return {} if held is None else {VARIANTS: [{**held, "nodes": [], "values": {}, **pattern}]}
+
+
 def recognised(
     known: Iterable[SignedPredicate], case: Case, evidence: Evidence, outcome: Outcome | None
 ) -> SignedPredicate | None:
