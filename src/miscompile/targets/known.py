@@ -45,11 +45,11 @@ _VERSION = re.compile(r"==[^:{]*", re.ASCII)
 """The version in a signature, which is removed because a bug is the same in all releases; settings remain."""
 
 
-Pattern = Mapping[str, Any]
+ProgramPattern = Mapping[str, Any]
 """The conditions on a program by which a bug is known: `nodes` and `values` as in a bug predicate's JSON object."""
 
 
-def _nothing(pattern: Pattern) -> bool:
+def _nothing(pattern: ProgramPattern) -> bool:
     del pattern
     return False
 
@@ -80,14 +80,14 @@ class KnownBug:
     note: str
     message: "re.Pattern[str] | None" = None
     operators: frozenset[str] = frozenset()
-    pattern: Pattern | None = None
+    pattern: ProgramPattern | None = None
 
     def covers(
         self,
         signature: str,
         message: str = "",
         operators: Iterable[str] = (),
-        contains: Callable[[Pattern], bool] = _nothing,
+        contains: Callable[[ProgramPattern], bool] = _nothing,
     ) -> bool:
         """Tell whether a finding is the bug; `contains` tells whether its reduced program contains a pattern."""
         if self.message is not None and not self.message.search(message):
@@ -147,7 +147,7 @@ class Known:
         signature: str,
         message: str = "",
         operators: Iterable[str] = (),
-        contains: Callable[[Pattern], bool] = _nothing,
+        contains: Callable[[ProgramPattern], bool] = _nothing,
     ) -> KnownBug | None:
         """Return the known bug that a finding is, None when it is new.
 

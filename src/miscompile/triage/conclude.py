@@ -40,7 +40,7 @@ from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
-from miscompile.targets.known import KnownBug, Pattern, known
+from miscompile.targets.known import KnownBug, ProgramPattern, known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
@@ -526,7 +526,7 @@ class _Triage:
         nodes = model.graph.nodes if model else ()
         operators = {op for node in nodes for op in (node.op, *inner_operators(node))}
 
-        def contains(pattern: Pattern) -> bool:
+        def contains(pattern: ProgramPattern) -> bool:
             return model is not None and has_pattern(pattern, model)
 
         return known(self.about.name, parse_target(self.target).via).bug(str(signature), message, operators, contains)

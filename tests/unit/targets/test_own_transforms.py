@@ -227,6 +227,7 @@ SAID = {
     ("inductor", "decomposed{share=0.9, seed=7}"): ("decomposing(level, 7, 0.9)",),
     ("inductor", "related{seed=7}"): ("relating(level, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
     ("xla", "reload{seed=3}"): ("reloaded", "export.deserialize(made.serialize())"),
+    ("inductor", "strided{seed=7}"): ("with_strides(one, 7)", "def in_layout("),
     ("inductor", "related{share=1.0}"): ("relating(level, 0, 1.0)", "def with_related("),
 }
 

@@ -71,6 +71,7 @@ ABOUT = About(
     variants={
         "decomposed": (Spec("decomposed"), Spec("decomposed").with_options(share="0.9")),
         "related": (Spec("related"), Spec("related").with_options(share="1.0")),
+        "strided": (Spec("strided"),),
     },
     lowered=True,
     devices=("cpu", "cuda"),

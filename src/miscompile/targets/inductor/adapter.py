@@ -42,9 +42,10 @@ from miscompile.targets.inductor.runner import (
     settings_for,
 )
 from miscompile.targets.inductor.settings import ALWAYS
+from miscompile.targets.inductor.strides import with_strides
 from miscompile.targets.inductor.switch_runner import cuda_hidden, register_patterns, switch_off, switch_patterns
 from miscompile.targets.inductor.switches import Switchboard, install
-from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related
+from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related, StridedInputs
 from miscompile.targets.lowering.torch_program import program as lowered
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.torch import runner
@@ -120,14 +121,17 @@ class Inductor:
         exec(compile(text.source, "program.py", "exec"), space)
         function = space["program"]
         transform = own_transform(build.transform, TRANSFORMS)
-        if build.level == "off" and transform is None:
-            return InductorSession(function, build.device)
-        guards = transform if isinstance(transform, Guarded) and build.device == "cpu" else None
+        strided = transform if isinstance(transform, StridedInputs) else None
+        if build.level == "off" and transform is strided:
+            return InductorSession(function, build.device, strided)
+        placed = transform if isinstance(transform, Guarded) and build.device == "cpu" else None
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
+        if strided is not None:
+            zeros = with_strides(zeros, strided.seed)
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
             made = compiled(function, _backend(transform, build.level), zeros, build.device)
-            return InductorSession(made, build.device, guards, [port.name for port in program.inputs])
+            return InductorSession(made, build.device, placed or strided, [port.name for port in program.inputs])
 
     def _begin(self, build: Build) -> None:
         """Clear the state of the last program, and set the switches for this one."""
@@ -150,16 +154,16 @@ class Inductor:
 
 
 class InductorSession:
-    """A function of tensors on `device`; with `guards`, its inputs lie between guard pages."""
+    """A function of tensors on `device`; `inputs` says how its inputs lie in memory."""
 
     def __init__(
         self,
         function: Callable[..., Sequence[torch.Tensor]],
         device: str = "cpu",
-        guards: Guarded | None = None,
+        inputs: Guarded | StridedInputs | None = None,
         names: Sequence[str] = (),
     ) -> None:
-        self._function, self._device, self._guards, self._names = function, device, guards, names
+        self._function, self._device, self._inputs, self._names = function, device, inputs, names
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results are copied to the CPU."""
@@ -168,14 +172,16 @@ class InductorSession:
         return tuple(from_torch(result) for result in results)
 
     def _results(self, feed: Feed) -> Sequence[torch.Tensor]:
-        if self._guards is None:
-            return self._function(*[to_torch(value).to(self._device) for value in feed])
+        way = self._inputs
+        if not isinstance(way, Guarded):
+            values = [to_torch(value).to(self._device) for value in feed]
+            return self._function(*(values if way is None else with_strides(values, way.seed)))
         if not _KNOWN.issuperset(value.dtype for value in feed):
             raise NotImplementedError("an element type has no lowering")
         named = dict(zip(self._names, feed, strict=True))
         types = {name: value.dtype for name, value in named.items() if value.dtype == "bfloat16"}
         arrays = {name: value.array for name, value in named.items()}
-        return run_guarded(self._function, arrays, types, self._guards.place, self._guards.fill)
+        return run_guarded(self._function, arrays, types, way.place, way.fill)
 
 
 def to_torch(value: Tensor) -> torch.Tensor:

@@ -6,7 +6,8 @@ from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
 _PRESENTED = """\
 {% set guards = presented == "guarded" and faulty.device == "cpu" %}
-{% set presented = presented if presented in ("decomposed", "related") else "" %}
+{% set strided = presented == "strided" %}
+{% set presented = presented if presented in ("decomposed", "related", "strided") else "" %}
 {% set nothing = "None" if (presented or guards) and not alike else nothing %}
 {% set before = dict(reference.transform.options) if guards and reference is not none and reference.transform else {} %}
 """
@@ -69,7 +70,7 @@ def run(level, off={{ nothing }}):
 {% if graph_passes or patterns or vectors %}
     switch_off(level, off)
 {% endif %}
-{% if presented %}
+{% if presented and not strided %}
     if changed:
         backend = {{ made }}(level, {{ given.seed }}, {{ given.share }})
     else:
@@ -91,6 +92,9 @@ def run(level, off={{ nothing }}):
         else:
             results = [function(*arrays(feed)) for feed in feeds]
 {% endif %}
+{% elif strided %}
+        values = [arrays(feed{{ ", device" if placed }}) for feed in feeds]
+        results = [function(*(with_strides(one, {{ given.seed }}) if changed else one)) for one in values]
 {% else %}
         results = [function(*arrays(feed{{ ", device" if placed }})) for feed in feeds]
 {% endif %}
@@ -118,6 +122,7 @@ SOURCES = tuple(
         "inductor.decompositions",
         "inductor.relations",
         "inductor.related",
+        "inductor.strides",
         "inductor.switch_runner",
         "torch.runner",
         "inductor.runner",

@@ -1,4 +1,5 @@
-"""Transforms that Inductor's adapter applies: other decompositions, related operators, inputs in guarded memory."""
+"""Transforms that Inductor's adapter applies: other decompositions, related operators, inputs in guarded memory or with
+other strides."""
 
 from dataclasses import dataclass
 
@@ -40,12 +41,22 @@ class Related:
         _need_probability(self.share)
 
 
+@dataclass(frozen=True, slots=True)
+class StridedInputs:
+    """Gives the inputs other strides, drawn by `seed`, when the program is compiled and when it runs.
+
+    The elements are the same. A sum may add them in another order, which the noise of the unoptimised program covers.
+    """
+
+    seed: int = 0
+
+
 def _need_probability(share: float) -> None:
     if not 0 <= share <= 1:
         raise SpecError("share is a probability: a number from 0 to 1")
 
 
-TRANSFORMS = {"decomposed": Decomposed, "related": Related, GUARDED: Guarded}
+TRANSFORMS = {"decomposed": Decomposed, "related": Related, "strided": StridedInputs, GUARDED: Guarded}
 """The transforms by name."""
 
 
