@@ -91,7 +91,7 @@ def judged(pool: LocalPool, item: Case, build: Build) -> Verdict | None:
     return verdict
 
 
-@pytest.mark.parametrize("form", ["decomposed", "related"])
+@pytest.mark.parametrize("form", ["decomposed", "related", "strided"])
 @pytest.mark.parametrize("level", ["off", "full"])
 def test_any_form_gives_the_same_program(level: str, form: str, pool: LocalPool) -> None:
     seen = Counter[str]()
