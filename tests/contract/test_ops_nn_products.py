@@ -56,8 +56,10 @@ def test_gemm_has_every_form_of_c() -> None:
     [
         ("ij,jk", 0, (["ij", "jk"], "ik")),
         ("ii", 0, (["ii"], "")),
-        ("...ij,...jk->...ik", 2, (["XYij", "XYjk"], "XYik")),
-        ("b...c->c...", 1, (["bXc"], "cX")),
+        ("...ij,...jk->...ik", 2, (["01ij", "01jk"], "01ik")),
+        ("b...c->c...", 1, (["b0c"], "c0")),
+        ("bA, aA", 0, (["bA", "aA"], "ab")),
+        ("...bA", 1, (["0bA"], "0Ab")),
     ],
 )
 def test_subscripts_of_einsum(equation: str, hidden: int, expected: tuple[list[str], str]) -> None:
@@ -66,12 +68,15 @@ def test_subscripts_of_einsum(equation: str, hidden: int, expected: tuple[list[s
 
 def test_einsum_agrees_with_numpy_on_shapes() -> None:
     seen = set()
-    for draw in draws("Einsum", "float32", 13, 150):
+    for draw in draws("Einsum", "float32", 13, 400):
         equation = draw.call.text("equation")
         values = [draw.values[operand.name].array for operand in draw.call.inputs if operand is not None]
         assert np.einsum(equation, *values).shape == draw.types[0].shape
         seen.add(equation)
-    assert len(seen) >= 15
+    assert len(seen) >= 100
+    assert {len(equation.split(",")) for equation in seen} == {1, 2, 3}
+    assert any(equation.lower() != equation for equation in seen)
+    assert any("->" not in equation and "..." in equation for equation in seen)
 
 
 def transposed(draw: Draw) -> Array:

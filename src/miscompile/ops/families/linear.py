@@ -4,6 +4,7 @@ Sources: the operator pages of the ONNX documentation.
 """
 
 import math
+import random
 
 from miscompile.base.dtypes import FLOATS, INTEGERS, UNSIGNED, is_float
 from miscompile.base.errors import RejectedDraft
@@ -83,27 +84,59 @@ EQUATIONS = (
     "ij,ij->", "i,i", "ij->ji", "bij->bi", "ii->i", "ii", "...ii->...i", "ij,j->i", "ij,kj->ki", "bi,ij,bj->b",
     "ij,jk,kl->il", "i,i,i->i", "b...c->c...", "ijk,jil->kl", "a,b,c->cab",
 )  # fmt: skip
-"""Contractions, transpositions, diagonals, traces and outer products of one to three operands."""
+"""Common contractions, transpositions, diagonals, traces and outer products of one to three operands."""
 
-_ELLIPSIS = "XY"
-"""Letters that stand for the axes of an ellipsis; equations use small letters only."""
+_COMMON = 0.4
+"""Share of the equations that are among the common ones; the others are drawn letter by letter."""
+
+_MOST_WORK = 64
+"""Products of an Einsum at most, as a multiple of the most elements of a tensor."""
+
+_ELLIPSIS = "01"
+"""Digits that stand for the axes of an ellipsis."""
+
+
+def draw_equation(rng: random.Random, most_rank: int) -> str:
+    """Draw an equation of one to three operands with ranks from 1 to `most_rank`.
+
+    Letters are small or capital, may repeat in a term (diagonals), and need not be in the result, whose order is free.
+    """
+    alphabet = rng.sample("abcdeijkABK", rng.randint(1, 5))
+    dots = rng.random() < 0.2
+    terms = []
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 2, 2, 3))):
+        term = rng.sample(alphabet, rng.randint(1, max(1, min(4, most_rank, len(alphabet)))))
+        if rng.random() < 0.2 and len(term) < most_rank:
+            term.insert(rng.randint(0, len(term)), rng.choice(term))
+        if dots and rng.random() < 0.7:
+            term.insert(rng.randint(0, len(term)), "...")
+        terms.append(term)
+    comma, arrow = rng.choice(((",", "->"), (",", "->"), (", ", " -> ")))
+    left = comma.join(map("".join, terms))
+    if rng.random() < 0.15:
+        return left
+    kept = [letter for letter in dict.fromkeys(alphabet) if letter in left and rng.random() < 0.65]
+    rng.shuffle(kept)
+    if "..." in left:
+        kept.insert(rng.randint(0, len(kept)), "...")
+    return f"{left}{arrow}{''.join(kept)}"
 
 
 def einsum_terms(equation: str, hidden: int) -> tuple[list[str], str]:
-    """Return the subscripts of each operand and of the result, with `...` written as `hidden` capital letters.
+    """Return the subscripts of each operand and of the result, with `...` written as `hidden` digits.
 
-    Without an arrow the result has the ellipsis, then every letter that occurs once, in alphabetical order.
+    Without an arrow the result has the ellipsis, then every letter that occurs once, in the order of ASCII.
     """
     left, arrow, right = equation.replace(" ", "").replace("...", _ELLIPSIS[:hidden]).partition("->")
     if not arrow:
-        once = sorted(letter for letter in set(left) - {","} if left.count(letter) == 1 and letter.islower())
+        once = sorted(letter for letter in set(left) - {","} if left.count(letter) == 1 and letter.isalpha())
         right = (_ELLIPSIS[:hidden] if "..." in equation else "") + "".join(once)
     return left.split(","), right
 
 
 def _sample_einsum(site: Site) -> Call:
     rng = site.rng
-    equation = rng.choice(EQUATIONS)
+    equation = rng.choice(EQUATIONS) if rng.random() < _COMMON else draw_equation(rng, site.limits.max_rank)
     terms, result = einsum_terms(equation, rng.randrange(3))
     first = rng.randrange(len(terms))
     sizes: dict[str, int] = {}
@@ -124,6 +157,8 @@ def _sample_einsum(site: Site) -> Call:
     shapes = [tuple(sizes[letter] for letter in term) for term in terms]
     if max(math.prod(sizes[letter] for letter in result), *map(math.prod, shapes)) > site.limits.max_elements:
         raise RejectedDraft(f"the operands or result of {equation} would be too large")
+    if math.prod(sizes.values()) > _MOST_WORK * site.limits.max_elements:
+        raise RejectedDraft(f"{equation} would take too long")
     operands = [lead if place == first else _other(site, shape) for place, shape in enumerate(shapes)]
     return Call("Einsum", tuple(operands), attributes({"equation": equation}))
 
