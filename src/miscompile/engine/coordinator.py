@@ -44,7 +44,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
 from miscompile.engine.supervisor import LaneSupervisor, Message
-from miscompile.engine.unsearched import Unsearched, is_unsearched
+from miscompile.engine.unattributed import Unattributed, is_unattributed
 from miscompile.engine.wiring import make_producer, most_bytes, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
@@ -208,7 +208,7 @@ class _Coordinator:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.lanes = LaneSupervisor(plan.out / "lanes.log")
         self.triage = TriageQueue(triage_settings(plan))
-        self.unsearched = Unsearched()
+        self.unattributed = Unattributed()
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
         self.activity = PassActivity()
@@ -303,7 +303,7 @@ class _Coordinator:
             for message in self.lanes.messages(_TURN):
                 self._take(message)
             self._settle(self.triage.collect())
-            self._submit_unsearched()
+            self._submit_unattributed()
             self._divide()
             self._show()
             over = ends is not None and time.monotonic() > ends
@@ -342,7 +342,7 @@ class _Coordinator:
         """Wait for the findings in triage; those that take too long stay pending."""
         self.lanes.kill()
         until = time.monotonic() + self.plan.triage_seconds
-        self._submit_unsearched()
+        self._submit_unattributed()
         if self.triage.open:
             some, most = counted(self._left, "finding"), self.plan.triage_seconds
             text = f"the tests have ended; reducing {some} for at most {most:.0f} s; Ctrl-C: later{self._later}"
@@ -350,7 +350,7 @@ class _Coordinator:
         total = self._left
         while self.triage.open and self.triage.alive and time.monotonic() < until:
             self._settle(self.triage.collect())
-            self._submit_unsearched()
+            self._submit_unattributed()
             total = max(total, self._left)
             done, remaining = total - self._left, until - time.monotonic()
             _tell(self.listeners, WorkPhase("reducing findings", done, total, remaining, self.triage.doing))
@@ -366,22 +366,22 @@ class _Coordinator:
     @property
     def _left(self) -> int:
         """The number of findings in triage, and of those that wait for it."""
-        return self.triage.open + len(self.unsearched)
+        return self.triage.open + len(self.unattributed)
 
     def _submit(self, identifier: str) -> None:
-        """Hand a finding to triage, or let it wait because no lane has searched for its culprits.
+        """Hand a finding to triage, or let it wait because it has no culprits.
 
         None waits in a campaign that repeats itself, because the order depends on the clock.
         """
         stored = self._loaded(identifier) if self.plan.steer and self.plan.tests is None else None
-        if stored is not None and is_unsearched(stored):
-            self.unsearched.add(stored)
+        if stored is not None and is_unattributed(stored):
+            self.unattributed.add(stored)
         else:
             self.triage.submit(identifier)
 
-    def _submit_unsearched(self) -> None:
-        """Hand over the next finding without a search, if triage is done with the one before."""
-        identifier = self.unsearched.take(self.steered, look_alikes=affordable(self.counters))
+    def _submit_unattributed(self) -> None:
+        """Hand over the next finding without culprits, if triage is done with the one before."""
+        identifier = self.unattributed.take(self.steered, look_alikes=affordable(self.counters))
         if identifier is not None:
             self.triage.submit(identifier)
 
@@ -446,7 +446,7 @@ class _Coordinator:
             _tell(self.listeners, Notice(str(step), detail=True))
         for answer in answers:
             self._count({"triage_us": answer.cpu_us})
-            self.unsearched.settled(answer.identifier)
+            self.unattributed.settled(answer.identifier)
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
             if answer.died is not None and (found := self._loaded(answer.identifier)):

@@ -49,7 +49,7 @@ from miscompile.triage.attribution import (
     ATTRIBUTED,
     MESSAGE,
     MOST_UNATTRIBUTED,
-    MOST_UNSEARCHED,
+    MOST_UNLIKE,
     ConfirmedViolation,
     Confirmer,
     model_of,
@@ -466,7 +466,7 @@ class Lane:
         ahead = suspect.ahead
         rng = stream(self.plan.seed, "another", ahead.case.program.digest)
         unexplained = self.steering.may_be_another(ahead.case, confirmed.signature, rng)
-        if not self.confirmer.is_new(confirmed.signature, self._most(suspect, attributed=attributed)):
+        if not self.confirmer.is_new(confirmed.signature, self._most(suspect)):
             self.counters["recognised by message" if confirmed.unseen else "duplicates"] += 1
             repeatable = self.plan.tests is not None  # whichever lane has met the bug
             if attributed and not confirmed.unseen and not repeatable:
@@ -476,15 +476,15 @@ class Lane:
         facts: dict[str, bool | str] = {ATTRIBUTED: True} if attributed else {}
         if unexplained:
             facts[UNEXPLAINED] = True
-        if not attributed:
+        if not confirmed.signature.culprits:
             facts[MESSAGE] = symptom_of(confirmed.evidence, suspect.outcome).text
         self._report_finding(suspect, confirmed, facts)
         return True
 
-    def _most(self, suspect: _Suspect, *, attributed: bool) -> int:
+    def _most(self, suspect: _Suspect) -> int:
         """Return how many findings of this kind and stage may be reported without culprit and message."""
-        searched = attributed or isinstance(suspect.outcome, TimedOut) or self._resembling(suspect)
-        return MOST_UNATTRIBUTED if searched else MOST_UNSEARCHED
+        alike = isinstance(suspect.outcome, TimedOut) or self._resembling(suspect)
+        return MOST_UNATTRIBUTED if alike else MOST_UNLIKE
 
     def _report_finding(
         self, suspect: _Suspect, confirmed: ConfirmedViolation, facts: Mapping[str, bool | str]

@@ -50,8 +50,8 @@ MOST_GUESSES = 3
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane reports; further ones are only counted."""
 
-MOST_UNSEARCHED = 64
-"""The same, of violations whose culprits nobody has searched for and that resemble no known bug."""
+MOST_UNLIKE = 64
+"""The same, of violations that resemble no known bug."""
 
 ATTRIBUTED = "attributed"
 """The fact of a pending finding that its culprits were searched for, so that triage need not search again."""

@@ -26,7 +26,7 @@ from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.triage.attribution import (
     MOST_SIGHTINGS,
     MOST_UNATTRIBUTED,
-    MOST_UNSEARCHED,
+    MOST_UNLIKE,
     Confirmer,
     node_count,
     stored_property,
@@ -181,8 +181,8 @@ def test_findings_without_culprit_are_handed_over_a_few_times_only() -> None:
     known = confirmer(FakePool("toy"))
     fresh = [known.is_new(signature(text=f"graph {number}")) for number in range(MOST_UNATTRIBUTED + 3)]
     assert fresh == [True] * MOST_UNATTRIBUTED + [False] * 3
-    unsearched = [known.is_new(signature(text=f"other {number}"), most=MOST_UNSEARCHED) for number in range(70)]
-    assert unsearched == [True] * MOST_UNSEARCHED + [False] * (70 - MOST_UNSEARCHED)
+    unattributed = [known.is_new(signature(text=f"other {number}"), most=MOST_UNLIKE) for number in range(70)]
+    assert unattributed == [True] * MOST_UNLIKE + [False] * (70 - MOST_UNLIKE)
     assert known.is_new(signature("death", text="signal 11", stage="run"))
     exceptions = [known.is_new(signature("exception", text=f"message {number}")) for number in range(10)]
     assert all(exceptions)

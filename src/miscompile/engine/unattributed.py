@@ -1,23 +1,24 @@
-"""Findings whose culprits no lane has searched for, until triage takes them.
+"""Findings without culprits, until triage takes them.
 
-On a slow compiler a lane hands most violations to triage without a search, and most of these are bugs that the campaign
-knows. Triage takes those first that resemble no known bug. The others are taken while known bugs have a small share of
-the CPU time (`engine/look_alikes.py`), and stay pending otherwise.
+On a slow compiler a lane hands most violations to triage without a search for culprits, and some bugs are of no pass.
+Without culprits little tells a new bug from one that the campaign knows, and most are known. Triage takes those first
+that resemble no known bug. The others are taken while known bugs have a small share of the CPU time
+(`engine/look_alikes.py`), and stay pending otherwise.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from miscompile.findings.folder import Stored
-from miscompile.triage.attribution import ATTRIBUTED, MESSAGE
+from miscompile.triage.attribution import MESSAGE
 from miscompile.triage.recognition import OperatorCounts, SignedPredicate, resembles
 from miscompile.triage.signature import Symptom
 
 
-def is_unsearched(stored: Stored) -> bool:
+def is_unattributed(stored: Stored) -> bool:
     """Tell whether a pending finding waits here. Those that hang do not, because triage takes them last anyway."""
-    facts, kind = stored.finding.facts, stored.finding.property.signature.kind
-    return kind != "hang" and MESSAGE in facts and ATTRIBUTED not in facts
+    signature = stored.finding.property.signature
+    return signature.kind != "hang" and not signature.culprits and MESSAGE in stored.finding.facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class Unsearched:
+class Unattributed:
     """The findings that wait, oldest first. At most one is in triage, so that what it teaches decides on the next."""
 
     _waiting: list[_Waiting] = field(default_factory=list)
@@ -39,7 +40,7 @@ class Unsearched:
         return len(self._waiting)
 
     def add(self, stored: Stored) -> None:
-        """Let a finding wait, for which `is_unsearched` holds."""
+        """Let a finding wait, for which `is_unattributed` holds."""
         held, case = stored.finding.property, stored.finding.case
         symptom = Symptom(held.signature.kind, held.signature.stage, str(stored.finding.facts[MESSAGE]))
         one = _Waiting(stored.finding.identifier, held.target, symptom, OperatorCounts(case.program))
