@@ -160,3 +160,25 @@ class ScopeSite:
             if fits is None or fits(shape):
                 return shape
         raise RejectedDraft("no drawn shape fits")
+
+
+class GivenSite(ScopeSite):
+    """The site of a call whose first operand is `given`; the others, and the attributes, are drawn.
+
+    Sampling raises RejectedDraft where the operator asks for a first operand that `given` is not.
+    """
+
+    def __init__(self, scope: Scope, given: Operand) -> None:
+        super().__init__(scope, given.dtype, reuse=0.3)
+        self._given: Operand | None = given
+
+    def _select(
+        self, dtype: str, serves: Callable[[Shape], bool], within: tuple[float, float] | None
+    ) -> Operand | None:
+        given, self._given = self._given, None
+        if given is None:
+            return super()._select(dtype, serves, within)
+        if given.dtype != dtype or not serves(given.shape) or not (within is None or given.facts.inside(*within)):
+            raise RejectedDraft("the operator takes no such operand")
+        self._taken.add(given.name)
+        return given

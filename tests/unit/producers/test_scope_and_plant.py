@@ -22,7 +22,7 @@ from miscompile.producers.finish import finish, leaves
 from miscompile.producers.guards import guard
 from miscompile.producers.motifs.plant import NONE, Mutations, plant, plant_noop
 from miscompile.producers.scope import Scope
-from miscompile.producers.sites import ScopeSite, insert
+from miscompile.producers.sites import GivenSite, ScopeSite, insert
 
 OPSETS = (17, 18, 20, 21, 22)
 PAIRS = [(op, dtype) for op in specs() for dtype in dtypes_of(op, 21)]
@@ -182,6 +182,31 @@ def test_a_near_miss_has_another_value_of_the_type_where_the_pattern_needs_the_s
     first, last = known.nodes
     assert last.inputs[0] != first.inputs[0]
     assert len({known.operands[name].shape for name in (*first.inputs, *last.inputs)}) == 1
+
+
+def test_a_near_miss_has_the_same_operator_in_any_other_form() -> None:
+    (motif,) = (one for one in catalogue() if one.name == "pad_averagepool")
+    pads, kernels = set(), set()
+    for number in range(60):
+        known = scope(number)
+        if plant(known, motif, replace(NONE, other_form=1.0)) is None:
+            continue
+        first, pool = known.nodes[-2:]
+        assert (first.op, pool.op) == ("Pad", "AveragePool")
+        assert pool.inputs[0] == first.outputs[0]
+        kernels.add(pool.attributes["kernel_shape"].value)
+        pads |= {pool.attributes["pads"].value} if "pads" in pool.attributes else set()
+    assert len(kernels) > 3
+    assert any(any(one) for one in pads)
+
+
+def test_a_given_operand_comes_first_or_the_call_is_refused() -> None:
+    known = scope("given")
+    whole = known.new_input("float32", (2, 3), Range(0.0, 1.0, integral=False))
+    call = specs()["Transpose"].sample(GivenSite(known, whole))
+    assert call.inputs[0] == whole
+    with pytest.raises(RejectedDraft):
+        specs()["Conv"].sample(GivenSite(known, whole))  # a Conv takes no matrix
 
 
 def test_a_near_miss_has_another_operator_of_the_same_kind() -> None:

@@ -4,7 +4,8 @@ Optimisers tend to be wrong where their pattern occurs in an uncommon setting: a
 constant of another rank, an input instead of an initialiser, an omitted optional operand, the same operand twice, an
 inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis or order,
 another slice position, a broadcast operand instead of one of full shape, another value of the same type where a pattern
-needs the same one, another operator of the same kind. All mutations are drawn from the scope's random stream.
+needs the same one, another operator of the same kind, the same operator in any other form. All mutations are drawn from
+the scope's random stream.
 """
 
 import math
@@ -18,7 +19,7 @@ from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.model import Attribute
-from miscompile.ops.registry import having, schema
+from miscompile.ops.registry import having, schema, specs
 from miscompile.ops.shapes import draw_shape
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
@@ -37,6 +38,7 @@ from miscompile.patterns.language import (
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
 from miscompile.producers.scope import CallRefused, Scope
+from miscompile.producers.sites import GivenSite
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
@@ -78,6 +80,7 @@ class Mutations:
     broadcast: float = 0.04
     other_operand: float = 0.02
     other_operator: float = 0.02
+    other_form: float = 0.06
 
 
 NONE = Mutations(*[0.0] * len(fields(Mutations)))
@@ -352,9 +355,11 @@ class _Planter:
         self.literal = self._literal_dtype(statement)
         arguments = [self._argument(argument) for argument in statement.arguments]
         self._mutate_arguments(statement.op, arguments)
-        attributes = self._attributes(statement, arguments)
-        op = self._operator(statement)
-        results = self.scope.apply(Call(op, tuple(arguments), attributes, len(statement.names)))
+        call = self._redrawn(statement, arguments)
+        if call is None:
+            attributes = self._attributes(statement, arguments)
+            call = Call(self._operator(statement), tuple(arguments), attributes, len(statement.names))
+        results = self.scope.apply(call)
         for name, result in zip(statement.names, results, strict=True):
             planted = self._noop(result)
             self.bound[name] = planted
@@ -376,6 +381,27 @@ class _Planter:
         if statement.op not in _KIN or statement.attributes or not self._hit(self.mutations.other_operator):
             return statement.op
         return self.rng.choice(_KIN[statement.op])
+
+    def _redrawn(self, statement: MotifCall, arguments: Sequence[Operand | None]) -> Call | None:
+        """Return another call of the operator on the same first operand; None for the motif's own.
+
+        Attributes and further operands are drawn as for a call outside of motifs.
+        """
+        first, spec = arguments[0] if arguments else None, specs().get(statement.op)
+        known = schema(statement.op, self.scope.opset)
+        if first is None or first.value is not None or spec is None or known is None:
+            return None
+        if not (known.attributes or known.max_input > 1) or not self._hit(self.mutations.other_form):
+            return None
+        mark = self.scope.mark()
+        try:
+            call = spec.sample(GivenSite(self.scope, first))
+        except (ArithmeticError, ValueError, RejectedDraft):  # a sampler's bounds may exceed a function's domain
+            call = None
+        if call is None or call.outputs != len(statement.names):
+            self.scope.rollback(mark)
+            return None
+        return call
 
     def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
         if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
