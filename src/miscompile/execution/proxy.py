@@ -16,11 +16,14 @@ from miscompile.core.outcome import Outcome, TimedOut
 from miscompile.core.run import Run
 from miscompile.execution.flight_recorder import Position, Printed, Recorder
 from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
-from miscompile.execution.limits import Limits, seconds_after_hang, strain
+from miscompile.execution.limits import Limits, cpu_seconds_of, seconds_after_hang, strain
 from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
 STALL_SECONDS = 30.0
 """Seconds beyond the time limit of a run during which a worker may send nothing."""
+
+_CPU_CHECK = 1.0
+"""Seconds between two looks at the CPU time of a run that has outlasted its limit on a busy machine."""
 
 Runs = tuple[Run, ...]
 
@@ -195,9 +198,17 @@ class WorkerProxy:
     def overdue(self, now: float) -> Position | None:
         """Return the run that has exceeded its time limit at monotonic time `now`, None if there is none."""
         place, allowed = self.recorder.read(), self._allowed
-        if place.timed and not now - place.start <= allowed and self.recorder.read() == place:
+        if place.timed and self._exhausted(now - place.start, allowed) and self.recorder.read() == place:
             return place
         return place if now - self._active > allowed + STALL_SECONDS else None
+
+    def _exhausted(self, took: float, allowed: float) -> bool:
+        """Tell whether a run has had its time: the wall-clock time `allowed`, or its limit in CPU time."""
+        if not took <= allowed:
+            return True
+        if took <= self.seconds or self.pid is None:
+            return False
+        return cpu_seconds_of(self.pid) - self.recorder.cpu_before() > self.seconds
 
     def stuck(self, now: float) -> bool:
         """Tell whether the channel was silent for so long that the worker cannot have been killed."""
@@ -207,6 +218,8 @@ class WorkerProxy:
         """Return the seconds from `now` until `overdue` must be called again."""
         place, allowed = self.recorder.read(), self._allowed
         rest = place.start + allowed - now if place.timed else allowed
+        if place.timed and allowed > self.seconds:  # its CPU time may be over before
+            rest = min(rest, max(place.start + self.seconds - now, _CPU_CHECK))
         return min(max(rest, 0.001), allowed) if not math.isnan(rest) else 0.001
 
     @property
