@@ -73,7 +73,7 @@ def _recurrent(call: Call) -> bool:
         ignored += ("activations", "activation_alpha", "activation_beta")
     elif call.text("direction") == "bidirectional":
         ignored += ("activations",)
-    return call.has(4) or any(name in call.attributes for name in ignored)
+    return call.has(4) or bool(call.integer("layout")) or any(name in call.attributes for name in ignored)
 
 
 def _dtype(*names: str) -> Callable[[Call], bool]:
@@ -139,7 +139,7 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
     ),
     **dict.fromkeys(
         ("RNN", "GRU", "LSTM"),
-        (_recurrent, "onnx.reference ignores activations, clip, input_forget and sequence_lens of recurrent layers"),
+        (_recurrent, "onnx.reference ignores or mistakes activations, clip, input_forget, layout and sequence_lens"),
     ),
     "ReduceSumSquare": (_dtype("int32", "uint32"), "onnx.reference sums ReduceSumSquare of 32-bit integers in 64 bits"),
     "Shrink": (

@@ -1,9 +1,11 @@
 """Recurrent layers: RNN, GRU and LSTM, with their optional operands and outputs.
 
-Sources: the operator pages of the ONNX documentation. Only layout 0 is drawn, that is (time, batch, features).
+Sources: the operator pages of the ONNX documentation. A series is (time, batch, features) in layout 0, and
+(batch, time, features) in layout 1.
 """
 
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ from miscompile.ops.shapes import draw_count
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
 _FAMILY = "recurrent"
+_LAYOUT_SINCE = 14
+"""The opset that brings the attribute `layout`."""
 _GATES = ("Sigmoid", "HardSigmoid")
 """Activations with values in [0, 1]."""
 _SQUASHING = ("Tanh", "Softsign")
@@ -47,25 +51,30 @@ _CELLS: Mapping[str, _Cell] = {
 def _sample(site: Site, op: str) -> Call:
     """Draw a layer of kind `op`."""
     rng, cell = site.rng, _CELLS[op]
-    x = _series(site)
-    steps, batch, features = x.shape
+    batch_first = site.opset >= _LAYOUT_SINCE and rng.random() < 0.12
+    x = _series(site, batch_first=batch_first)
+    steps, batch, features = (x.shape[1], x.shape[0], x.shape[2]) if batch_first else x.shape
     direction = rng.choice((None, "forward", "reverse", "bidirectional"))
     ways, hidden = 2 if direction == "bidirectional" else 1, draw_count(rng, site.limits, 4)
+    state = (batch, ways, hidden) if batch_first else (ways, batch, hidden)
     inputs: list[Operand | None] = [
         x,
         site.weight((ways, cell.gates * hidden, features)),
         site.weight((ways, cell.gates * hidden, hidden)),
         site.weight((ways, 2 * cell.gates * hidden)) if rng.random() < 0.6 else None,
         _lengths(site, steps, batch) if rng.random() < 0.3 else None,
-        site.weight((ways, batch, hidden)) if rng.random() < 0.4 else None,
+        site.weight(state) if rng.random() < 0.4 else None,
     ]
     if cell.cell_state:
-        inputs.append(site.weight((ways, batch, hidden)) if rng.random() < 0.4 else None)
+        inputs.append(site.weight(state) if rng.random() < 0.4 else None)
         inputs.append(site.weight((ways, 3 * hidden)) if rng.random() < 0.2 else None)
     while inputs[-1] is None:
         inputs.pop()
     found: dict[str, PlainValue | None] = {"hidden_size": hidden, "direction": direction}
-    if rng.random() < 0.25:
+    found["layout"] = 1 if batch_first else rng.choice((None, None, None, 0)) if site.opset >= _LAYOUT_SINCE else None
+    if op == "RNN" and rng.random() < 0.15:
+        found |= _parametric(rng, ways)
+    elif rng.random() < 0.25:
         found["activations"] = [rng.choice(choices) for _ in range(ways) for choices in cell.activations]
     found["linear_before_reset"] = rng.choice((None, 0, 1, 1)) if op == "GRU" else None
     # The two are not drawn together: the page leaves open whether the coupled forget gate applies its peephole.
@@ -76,14 +85,33 @@ def _sample(site: Site, op: str) -> Call:
     return Call(op, call.inputs, attributes(found), outputs=call.outputs)
 
 
-def _series(site: Site) -> Operand:
-    """Return data of shape (time, batch, features)."""
+def _parametric(rng: random.Random, ways: int) -> dict[str, PlainValue | None]:
+    """Return one activation with parameters of its own for every direction.
+
+    Only one, because the page leaves open whether an activation without parameters takes up an entry of the lists.
+    """
+    name = rng.choice(("LeakyRelu", "HardSigmoid", "Affine"))
+    alphas = [rng.choice((0.0, 0.25, 0.5, 1.0)) for _ in range(ways)]
+    betas = [0.0 if name == "Affine" else rng.choice((0.0, 0.25, 0.75)) for _ in range(ways)]
+    found: dict[str, PlainValue | None] = {"activations": [name] * ways, "activation_alpha": alphas}
+    return found if name == "LeakyRelu" else {**found, "activation_beta": betas}
+
+
+def _series(site: Site, *, batch_first: bool) -> Operand:
+    """Return data of shape (time, batch, features), or (batch, time, features)."""
 
     def draw() -> Shape:
         batch = 0 if site.rng.random() < site.limits.zero_size else site.rng.choice((1, 2, 3))
-        return (site.rng.choice((1, 1, 2, 3, 5)), batch, draw_count(site.rng, site.limits, 4))
+        steps, features = site.rng.choice((1, 1, 2, 3, 5)), draw_count(site.rng, site.limits, 4)
+        return (batch, steps, features) if batch_first else (steps, batch, features)
 
-    return site.operand(ranks=(3, 3), fits=lambda shape: 0 < shape[0] <= 8 and shape[2] > 0, draw=draw)
+    time = 1 if batch_first else 0
+    return site.operand(ranks=(3, 3), fits=lambda shape: 0 < shape[time] <= 8 and shape[2] > 0, draw=draw)
+
+
+def _steps(call: Call) -> int:
+    """Return the number of time steps."""
+    return call.operand(0).shape[1 if call.integer("layout") else 0]
 
 
 def _lengths(site: Site, steps: int, batch: int) -> Operand:
@@ -98,7 +126,7 @@ def _least_clip(call: Call) -> float:
 
 def _state(call: Call) -> float:
     """Return the largest magnitude of an LSTM's cell state: each step adds at most one."""
-    return call.operand(0).shape[0] + (call.facts(6).magnitude if call.has(6) else 0.0)
+    return _steps(call) + (call.facts(6).magnitude if call.has(6) else 0.0)
 
 
 def _start(call: Call) -> float:
@@ -129,7 +157,7 @@ def _largest(call: Call) -> tuple[float, float]:
             argument += call.facts(7).magnitude * _state(call)
         return most, argument
     hidden, argument = start, 0.0
-    for _ in range(call.operand(0).shape[0]):
+    for _ in range(_steps(call)):
         argument = _gathered(call, hidden)
         hidden = max(1.0, hidden, min(argument, call.number("clip", math.inf)))
     return hidden, argument
@@ -149,7 +177,7 @@ def _bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
 
 def _defined(call: Call) -> bool:
     """Guard: sequence lengths are known, at least one and at most the number of steps."""
-    steps = call.operand(0).shape[0]
+    steps = _steps(call)
     if not call.has(4):
         return steps > 0
     lengths = call.operand(4).value

@@ -20,6 +20,8 @@ from miscompile.ops.spatial import check_size, images
 from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 
 _FAMILY = "vision"
+_ANTIALIAS_SINCE = 18
+"""The opset that brings the attribute `antialias`."""
 _OVERSHOOT = 1.5
 """Bound of the sum of the magnitudes of the four cubic weights, for coefficients from -0.75 to -0.5."""
 
@@ -44,6 +46,8 @@ def _sample_resize(site: Site) -> Call:
     if mode == "cubic":
         found["cubic_coeff_a"] = rng.choice((None, -0.5))
         found["exclude_outside"] = rng.choice((None, 0, 1))
+    if mode != "nearest" and site.opset >= _ANTIALIAS_SINCE:
+        found["antialias"] = rng.choice((None, None, None, 0, 1))
     axes = tuple(range(2, x.rank)) if site.opset >= 18 and rng.random() < 0.3 else None
     found["axes"] = axes
     roi = site.known(np.zeros(0, np.float32)) if rng.random() < 0.3 else None
@@ -93,7 +97,8 @@ def _bounds_resize(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, .
         return (Bounds(x.lo, x.hi, x.integral),)
     if mode == "linear":
         return (rounded(types[0].dtype, x.lo, x.hi, terms=32),)
-    largest = x.magnitude * (2.0 if call.integer("exclude_outside") else _OVERSHOOT) ** (call.operand(0).rank - 2)
+    normalised = call.integer("exclude_outside") or call.integer("antialias")
+    largest = x.magnitude * (2.0 if normalised else _OVERSHOOT) ** (call.operand(0).rank - 2)
     return (rounded(types[0].dtype, -largest, largest, terms=32),)
 
 
