@@ -1,9 +1,10 @@
 """Steering of tests past known bugs: which passes are off in a test, and which drafts are given up before it.
 
 A campaign that switched a pass off for good after its first bug would test less of the compiler with every finding.
-Here a pass is off in single tests only. A test is *open* with probability `OPEN`: all its passes are on. So every pass
-is on in at least that share of the tests. In any other test the passes are off whose known bug the program contains,
-and each pass whose bugs are too costly is off with a probability that rises with their cost.
+Here a pass is off in single tests only. A test is *open* with probability `OPEN`: all its passes are on, unless the
+program contains a known hang. So every pass is on in at least that share of the tests without hangs. In any other test
+the passes are off whose known bug the program contains, and each pass whose bugs are too costly is off with a
+probability that rises with their cost.
 """
 
 import random
@@ -28,6 +29,9 @@ OPEN = 0.25
 
 THROUGH = 0.125
 """Share of the drafts with a known bug of no pass that are tested nevertheless, because other bugs may hide behind."""
+
+HANGING = 1 / 64
+"""Share of the drafts with a known hang that are tested as they are; each costs as much as hundreds of tests."""
 
 ATTEMPTS = 4
 """Drafts that are drawn for one test at most; the last one is tested, whatever it contains."""
@@ -129,14 +133,17 @@ class Steering:
         """Decide about a draft. Deterministic for a given `rng` and the same knowledge."""
         if not self.enabled:
             return Course({})
-        through, is_open = rng.random() < THROUGH, rng.random() < OPEN
-        mattering = [bug for bug in self.known if not (is_open if bug.predicate.passes else through)]
-        contained = self._contained(case, mattering)
-        if not through and any(not bug.passes for bug in contained):
+        through, is_open, hanging = rng.random() < THROUGH, rng.random() < OPEN, rng.random() < HANGING
+
+        def admitted(bug: BugPredicate) -> bool:
+            return hanging if bug.kind == "hang" else is_open if bug.passes else through
+
+        contained = self._contained(case, [bug for bug in self.known if not admitted(bug.predicate)])
+        if any(not bug.passes for bug in contained):
             return Course({}, given_up=True)
-        if is_open:
-            return Course({})
-        disabled = {target: self._off(target, contained, rng) for target in self.abouts}
+        disabled = {target: self._off(target, contained) for target in self.abouts}
+        if not is_open:
+            disabled = {target: names | self._too_costly(target, rng) for target, names in disabled.items()}
         return Course({target: names for target, names in disabled.items() if names})
 
     def count(self, disabled: Mapping[str, frozenset[str]]) -> None:
@@ -163,11 +170,17 @@ class Steering:
         guilty = [name for name in culprits if name in order]
         return expand((max(guilty, key=order.__getitem__),), about.twins) if guilty else frozenset()
 
-    def _off(self, target: str, contained: Iterable[BugPredicate], rng: random.Random) -> frozenset[str]:
+    def _off(self, target: str, contained: Iterable[BugPredicate]) -> frozenset[str]:
+        """Return the passes to switch off against the bugs that the program contains."""
         off: set[str] = set()
         for bug in contained:
             if bug.target == target:
                 off |= self.avoiding(target, bug.passes)
+        return frozenset(off)
+
+    def _too_costly(self, target: str, rng: random.Random) -> frozenset[str]:
+        """Draw the passes that are off because their bugs are often seen without a match."""
+        off: set[str] = set()
         for name, cost in sorted(self.costs.get(target, {}).items()):
             rate = cost / (LEAST_TESTS + self.tests[target, name])
             if rng.random() > WORTH / max(rate, WORTH):

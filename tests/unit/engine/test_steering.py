@@ -10,7 +10,7 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.steering import ALIKE, DOUBTED, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
+from miscompile.engine.steering import ALIKE, DOUBTED, HANGING, LEAST_ASKED, LEAST_TESTS, OPEN, SEARCH_COST, Steering
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
@@ -65,6 +65,16 @@ def test_the_pass_of_a_bug_is_off_where_the_program_has_it_and_on_in_a_share_of_
     assert found.keys() == {frozenset(), frozenset({"OperandOrdering"})}
     assert found[frozenset()] / 2000 == pytest.approx(OPEN, abs=0.04)
     assert courses(steering(BUG), case("Add")) == {frozenset(): 2000}
+
+
+def test_a_known_hang_is_avoided_in_open_tests_as_well() -> None:
+    hang = replace(BUG, predicate=replace(BUG.predicate, kind="hang"))
+    found = courses(steering(hang), case(), 8000)
+    assert found[frozenset()] / 8000 == pytest.approx(HANGING, abs=0.01)
+    assert courses(steering(hang), case("Add")) == {frozenset(): 2000}
+    steered = steering(replace(hang, predicate=replace(hang.predicate, passes=())))
+    given_up = sum(steered.course(case(), random.Random(number)).given_up for number in range(8000))
+    assert given_up / 8000 == pytest.approx(1 - HANGING, abs=0.01)
 
 
 def test_a_costly_pass_is_off_everywhere_in_a_share_that_falls_as_tests_pass_without_cost() -> None:
