@@ -34,6 +34,7 @@ from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdic
 from miscompile.engine.hazards import KNOWN_COST, LEAST_PART, CaseClass, Hazards, class_of
 from miscompile.engine.meter import ArmMeter
 from miscompile.engine.plan import Plan, plan_from
+from miscompile.engine.refusals import counted_as
 from miscompile.engine.searches import Searches
 from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, Steering
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
@@ -315,6 +316,7 @@ class Lane:
         for target, names in ahead.disabled.items():
             self.counters.update(f"{WITHOUT}{target}:{name}" for name in names)
         self._count_hazards(ahead, outcomes)
+        self.counters.update(counted_as(ahead.case, ahead.runs, outcomes))
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))

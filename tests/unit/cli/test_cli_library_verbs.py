@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from miscompile.cli.main import program
 from miscompile.core.tensor import tensor
+from miscompile.findings.store import Campaign, Store
 from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held
@@ -53,3 +54,18 @@ def test_support_writes_tables_that_can_be_compared(tmp_path: Path) -> None:
     assert same.exit_code == 0, same.output
     assert call("support").exit_code == call("support", "toy", "--diff", *tables).exit_code == 2
     assert "has no level" in call("support", "toy", "--level", "o9").stderr
+
+
+def test_support_lists_what_a_campaign_was_refused(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "out") as store:
+        store.begin(Campaign("toy", 0, {}, {}, 0.0))
+        store.begin_session(0.0)
+        store.add_counters({"tests": 9, "refused by toy | Resize | no GPU": 2, "taken by toy | Resize": 7})
+    shown = call("support", "--refused", tmp_path / "out")
+    assert shown.exit_code == 0
+    assert [line.split() for line in shown.output.splitlines()][-1] == ["toy", "Resize", "no", "GPU", "2", "7"]
+    (row,) = json.loads(call("support", "--refused", tmp_path / "out", "--json").output)
+    assert row == {
+        "target": "toy", "operator": "Resize", "reason": "no GPU", "refused": 2, "taken": 7, "form": True,
+    }  # fmt: skip
+    assert call("support", "toy", "--refused", tmp_path / "out").exit_code == 2

@@ -15,11 +15,11 @@ from miscompile.cli.screens import Verb
 from miscompile.cli.verbosity import verbosity_options
 from miscompile.core.events import WorkPhase
 from miscompile.producers.slices.table import SupportTable, difference, load_table
-from miscompile.reports.tables import difference_view, table_view
+from miscompile.reports.tables import difference_view, plain_table, table_view
 from miscompile.targets.registry import parse_target
 
 
-@click.command("support", cls=Verb, usual=("--ops", "--out", "--diff", "--install", "--json"))
+@click.command("support", cls=Verb, usual=("--ops", "--out", "--diff", "--refused", "--install", "--json"))
 @click.argument("targets", nargs=-1, metavar="[TARGET...]")
 @click.option("--level", default="full", show_default=True, help="Build level.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only cases of these operators, as in Add,Conv.")
@@ -30,6 +30,12 @@ from miscompile.targets.registry import parse_target
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="OLD NEW",
     help="Show what differs between two tables that --out has written.",
+)
+@click.option(
+    "--refused",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="OUT",
+    help="Show what the targets of the campaign in OUT refused, and why.",
 )
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Workers. [default: one for each CPU]")
 @click.option(
@@ -52,7 +58,15 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
       miscompile support onnxruntime openvino --out tables
       miscompile support onnxruntime==1.20.1 --ops Conv,Resize --json
       miscompile support --diff tables/onnxruntime==1.20.1.json tables/tvm.json
+      miscompile support --refused miscompile-out
+    \f
+    --refused lists by operator and reason how many programs of a campaign were refused. Where programs of that operator
+    alone were taken as well (`taken`), the refusal depends on their form: attributes, ranks, types, constants.
     """
+    if given["refused"]:
+        if targets:
+            raise UsageError("--refused shows what a campaign has counted; leave the targets out")
+        return _refused(given["refused"], as_json=as_json)
     if given["diff"]:
         if targets:
             raise UsageError("--diff compares two written tables; leave the targets out")
@@ -89,6 +103,21 @@ def _survey(target: str, given: dict[str, Any], *, as_json: bool) -> SupportTabl
             on_phase(WorkPhase(f"running onnx's cases on {target}", done, total))
 
         return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
+
+
+def _refused(out: Path, *, as_json: bool) -> int:
+    from miscompile.engine.refusals import refusals_in
+
+    rows = refusals_in(out)
+    if as_json:
+        click.echo(json.dumps([row.as_json() for row in rows], indent=1))
+        return 0
+    shown = plain_table("target", "operator", "reason", numbers=("refused", "taken"))
+    for row in rows:
+        taken = f"{row.taken:,}" if row.operator else "-"
+        shown.add_row(row.target, row.operator or "several", row.reason, f"{row.refused:,}", taken)
+    Console().print(shown)
+    return 0
 
 
 def _writable(out: Path) -> None:

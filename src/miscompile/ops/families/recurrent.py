@@ -51,7 +51,7 @@ _CELLS: Mapping[str, _Cell] = {
 def _sample(site: Site, op: str) -> Call:
     """Draw a layer of kind `op`."""
     rng, cell = site.rng, _CELLS[op]
-    batch_first = site.opset >= _LAYOUT_SINCE and rng.random() < 0.12
+    batch_first = site.opset >= _LAYOUT_SINCE and rng.random() < 0.06
     x = _series(site, batch_first=batch_first)
     steps, batch, features = (x.shape[1], x.shape[0], x.shape[2]) if batch_first else x.shape
     direction = rng.choice((None, "forward", "reverse", "bidirectional"))
