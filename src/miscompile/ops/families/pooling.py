@@ -137,6 +137,11 @@ def _filled(call: Call) -> bool:
     return _terms(call) > 0
 
 
+def _page_global(call: Call) -> bool:
+    """There are axes behind batch and channels, as the page has them: (N, C, D1, ..., Dn)."""
+    return call.operand(0).rank >= 3
+
+
 _ROUNDS, _MOVES, _POWERS = Exactness.ROUNDS, Exactness.MOVES, Exactness.TRANSCENDENTAL
 
 
@@ -181,6 +186,7 @@ SPECS = (
         _FAMILY,
         _filled,
         shapes=rules.pooled_whole,
+        well_formed=_page_global,
         fusion="reduction",
     ),
     OpSpec(
@@ -192,6 +198,7 @@ SPECS = (
         _FAMILY,
         _filled,
         shapes=rules.pooled_whole,
+        well_formed=_page_global,
         fusion="reduction",
     ),
     OpSpec(
@@ -203,5 +210,6 @@ SPECS = (
         _FAMILY,
         _filled,
         shapes=rules.pooled_whole,
+        well_formed=_page_global,
     ),
 )

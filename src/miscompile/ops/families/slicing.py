@@ -189,7 +189,7 @@ def _trilu(site: Site) -> Call:
 
 
 def _trilu_holds(call: Call) -> bool:
-    return not call.has(1) or numbers(call, 1) is not None
+    return call.operand(0).rank >= 2 and (not call.has(1) or numbers(call, 1) is not None)
 
 
 def _reverse_sequence(site: Site) -> Call:
