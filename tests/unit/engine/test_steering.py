@@ -21,6 +21,7 @@ from miscompile.triage.recognition import (
     SignedPredicate,
     signed_predicate_from,
     signed_predicates_of,
+    with_pattern,
     with_variant,
 )
 
@@ -189,6 +190,18 @@ def test_a_finding_takes_over_the_predicates_of_findings_that_are_merged_into_it
     for number in range(2 * MOST_VARIANTS):
         wider = with_variant(wider, triaged(replace(other, message=str(number))))
     assert len(signed_predicates_of(wider)) == 1 + MOST_VARIANTS
+
+
+def test_a_finding_that_known_toml_knows_by_a_pattern_is_recognised_in_every_program_with_it() -> None:
+    facts = {"predicate": BUG.predicate.as_json()}
+    pattern = {"nodes": [{"op": "Mul", "inputs": ["x", "y"], "outputs": ["a"]}]}
+    known = triaged(BUG.predicate, "known")
+    known = replace(known, finding=replace(known.finding, facts={**facts, **with_pattern(facts, pattern)}))
+    own, wider = signed_predicates_of(known)
+    assert own == BUG
+    assert (wider.predicate.passes, wider.predicate.symptom) == (BUG.predicate.passes, BUG.predicate.symptom)
+    assert [node.op for node in wider.predicate.nodes] == ["Mul"]
+    assert with_pattern({}, pattern) == {}, "without a predicate nothing says in which builds it shows"
 
 
 def test_only_triaged_findings_are_steered_past() -> None:
