@@ -103,3 +103,14 @@ def test_an_attribute_is_part_of_a_known_bug(mode: str, known_upstream: bool) ->
         "onnxruntime:wrong:GridSample:12ab", "", {"GridSample"}, lambda p: has_pattern(p, model)
     )
     assert (found is not None) is known_upstream
+
+
+@pytest.mark.parametrize(
+    ("attributes", "known_upstream"), [("{hidden_size=2, layout=1}", True), ("{hidden_size=2}", False)]
+)
+def test_a_layout_that_openvino_ignores_is_known_with_operands_that_are_left_out(
+    attributes: str, known_upstream: bool
+) -> None:
+    model = parse_model(IDENTITY.replace("Identity(%x)", f"GRU(%x, %x, %x) {attributes}"))
+    found = known("openvino").bug("openvino:shape:GRU", "", {"GRU"}, lambda p: has_pattern(p, model))
+    assert (found is not None) is known_upstream
