@@ -20,7 +20,7 @@ def pairs(folder: Path) -> Path:
         GeneratorOptions(opsets=(17,), control=0.0, containers=0.0, spread=0.0, motifs=0.5), Support(open=True)
     )
     lines = []
-    for number in range(25):
+    for number in range(80):
         name = f"{number}.onnx"
         (folder / name).write_bytes(strict.propose(stream(0, number)).program.payload)
         lines.append(json.dumps({"model": name, "pass": "", "changed": None, "test": f"program {number}"}) + "\n")
