@@ -1,0 +1,49 @@
+"""OpenVINO (CPU): wrong values of QLinearConv
+
+The ONNX front end applies the scales of the weights of a QLinearConv, one for each output channel, along the input
+channels.
+
+Seen with openvino 2026.4.1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import openvino as ov
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 15]>
+g (int8[1, 2, 1] x) => (int8[1, 2, 1] y)
+<float one = {1}, int8 zero = {0}, int8[2, 2, 1] w = {1, 2, 3, 4}, float[2] scales = {1, 3}, int8[2] zeros = {0, 0}>
+{
+    y = QLinearConv (x, one, zero, w, scales, zeros, one, zero)
+}
+""")
+
+
+def run(feed):
+    """Compile with the default passes, with float32 as it is; return the outputs."""
+    core = ov.Core()
+    compiled = core.compile_model(
+        core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    request = compiled.create_infer_request()
+    for place, value in enumerate(feed):
+        request.set_input_tensor(place, ov.Tensor(np.asarray(value, order="C")))
+    request.infer()
+    return [np.array(request.get_output_tensor(place).data) for place in range(len(model.graph.output))]
+
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+found = run([np.ones((1, 2, 1), np.int8)])[0]
+expected = np.array([[[1 * (1 + 2)], [3 * (3 + 4)]]])
+if found.shape != expected.shape or not np.allclose(found, expected):
+    print(f"BUG: {found.tolist()} instead of {expected.tolist()}")
+    sys.exit(1)
+print("the bug does not show")

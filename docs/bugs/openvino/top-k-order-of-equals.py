@@ -1,0 +1,47 @@
+"""OpenVINO (CPU): wrong values of TopK
+
+TopK whose k is known at run time only does not put equal elements in the order of their indices.
+
+Seen with openvino 2026.4.1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import openvino as ov
+
+model = onnx.parser.parse_model("""
+<ir_version: 9, opset_import: ["": 19]>
+g (float[4] x, int64[1] k) => (float[n] values, int64[n] indices)
+{
+    values, indices = TopK (x, k)
+}
+""")
+
+
+def run(feed):
+    """Compile with the default passes, with float32 as it is; return the outputs."""
+    core = ov.Core()
+    compiled = core.compile_model(
+        core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    request = compiled.create_infer_request()
+    for place, value in enumerate(feed):
+        request.set_input_tensor(place, ov.Tensor(np.asarray(value, order="C")))
+    request.infer()
+    return [np.array(request.get_output_tensor(place).data) for place in range(len(model.graph.output))]
+
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+found = run([np.array([0, 1, 0, 1], np.float32), np.array([4])])[1]
+expected = np.array([1, 3, 0, 2])
+if found.shape != expected.shape or not np.allclose(found, expected):
+    print(f"BUG: {found.tolist()} instead of {expected.tolist()}")
+    sys.exit(1)
+print("the bug does not show")
