@@ -3,7 +3,7 @@
 The importer gives ScatterElements with fewer indices than data to an operator that takes the place of an update
 from the shape of the data.
 
-The report is about Scatter, the name of this operator before opset 11.
+Issue 20182 of TVM, which is mended, was the same of Scatter, the operator's name before opset 11.
 
 Seen with apache-tvm 0.27.0.post1.
 
