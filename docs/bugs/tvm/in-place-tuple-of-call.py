@@ -1,7 +1,7 @@
 """Apache TVM (Relax on the CPU): DataflowUseInplaceCalls ends the process
 
-DataflowUseInplaceCalls dies of a segmentation fault where an argument of a call is the tuple that another call of a
-function returned. The pass is in no default pipeline.
+DataflowUseInplaceCalls dies of a segmentation fault on some uses of a tuple that a call of a function returned,
+such as that as an argument of another call. The pass is in no default pipeline.
 
 Seen with apache-tvm 0.27.0.post1.
 
