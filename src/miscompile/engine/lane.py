@@ -48,9 +48,9 @@ from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import (
     ATTRIBUTED,
-    MESSAGE,
     MOST_UNATTRIBUTED,
     MOST_UNLIKE,
+    SYMPTOM_TEXT,
     ConfirmedViolation,
     Confirmer,
     model_of,
@@ -479,7 +479,7 @@ class Lane:
         if unexplained:
             facts[UNEXPLAINED] = True
         if not confirmed.signature.culprits:
-            facts[MESSAGE] = symptom_of(confirmed.evidence, suspect.outcome).text
+            facts[SYMPTOM_TEXT] = symptom_of(confirmed.evidence, suspect.outcome).text
         self._report_finding(suspect, confirmed, facts)
         return True
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from miscompile.findings.folder import Stored
-from miscompile.triage.attribution import MESSAGE
+from miscompile.triage.attribution import SYMPTOM_TEXT
 from miscompile.triage.recognition import OperatorCounts, SignedPredicate, resembles
 from miscompile.triage.signature import Symptom
 
@@ -18,7 +18,7 @@ from miscompile.triage.signature import Symptom
 def is_unattributed(stored: Stored) -> bool:
     """Tell whether a pending finding waits here. Those that hang do not, because triage takes them last anyway."""
     signature = stored.finding.property.signature
-    return signature.kind != "hang" and not signature.culprits and MESSAGE in stored.finding.facts
+    return signature.kind != "hang" and not signature.culprits and SYMPTOM_TEXT in stored.finding.facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Unattributed:
     def add(self, stored: Stored) -> None:
         """Let a finding wait, for which `is_unattributed` holds."""
         held, case = stored.finding.property, stored.finding.case
-        symptom = Symptom(held.signature.kind, held.signature.stage, str(stored.finding.facts[MESSAGE]))
+        symptom = Symptom(held.signature.kind, held.signature.stage, str(stored.finding.facts[SYMPTOM_TEXT]))
         one = _Waiting(stored.finding.identifier, held.target, symptom, OperatorCounts(case.program))
         self._waiting.append(one)
 

@@ -110,6 +110,7 @@ _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
     **dict.fromkeys(("Cast", "CastLike"), (_small_to_small, "onnx.reference converts no small integers to each other")),
     "Det": (_dtype("float16", "bfloat16"), "onnx.reference computes Det of 16-bit floats in another type"),
     "Erf": (_dtype("float64"), "onnx.reference rounds Erf to float32"),
+    "Gelu": (_dtype("float64"), "onnx.reference computes Gelu of float64 with constants of float32"),
     "GlobalMaxPool": (lambda call: call.operand(0).rank != 4, "onnx.reference squeezes GlobalMaxPool's spatial axes"),
     "LayerNormalization": (
         lambda call: call.outputs > 1 and call.operand(0).dtype != "float32",

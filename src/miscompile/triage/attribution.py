@@ -56,7 +56,7 @@ MOST_UNLIKE = 64
 ATTRIBUTED = "attributed"
 """The fact of a pending finding that its culprits were searched for, so that triage need not search again."""
 
-MESSAGE = "symptom"
+SYMPTOM_TEXT = "symptom text"
 """The fact of a pending finding with the text of its symptom, which its signature has only in parts."""
 
 

@@ -45,7 +45,7 @@ from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.upstream import UpstreamStory
 from miscompile.triage.attribution import (
     ATTRIBUTED,
-    MESSAGE,
+    SYMPTOM_TEXT,
     model_of,
     node_count,
     short_timeout,
@@ -542,7 +542,7 @@ class _Triage:
         """Make a pending finding of a slippage; one of a front end is signed by its conversion function as well."""
         origin, evidence = self.stored.finding, one.verdict.evidence
         facts = {"test": int(origin.facts.get("test", -1)), "slip_of": origin.identifier}
-        facts[MESSAGE] = symptom_of(evidence, one.outcome).text
+        facts[SYMPTOM_TEXT] = symptom_of(evidence, one.outcome).text
         signature = signature_of(evidence, one.outcome, (), model_of(one.case))
         if evidence.rule == library.RULE and one.outcome is not None:
             instance = library.instance_of(one.case)

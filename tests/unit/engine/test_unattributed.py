@@ -9,7 +9,7 @@ from miscompile.engine.unattributed import Unattributed, is_unattributed
 from miscompile.findings.folder import Stored
 from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
-from miscompile.triage.attribution import MESSAGE
+from miscompile.triage.attribution import SYMPTOM_TEXT
 from miscompile.triage.predicate import BugPredicate, NodePattern
 from miscompile.triage.recognition import SignedPredicate
 
@@ -36,7 +36,7 @@ graph g(%x: float32[2], %y: float32[2]) -> (%a: float32[2]) {{
 """
     held = Property("optimisation", "toy", Signature("toy", kind, "", culprits, message))
     case = Case(to_program(parse_model(text)), ())
-    return Stored(Finding(identifier, held, case, "", {MESSAGE: message}), "pending", None, {})
+    return Stored(Finding(identifier, held, case, "", {SYMPTOM_TEXT: message}), "pending", None, {})
 
 
 def waiting(*findings: Stored) -> Unattributed:

@@ -1,5 +1,7 @@
 """Programs on which onnx's reference evaluator is not to be trusted."""
 
+import math
+
 import numpy as np
 import onnx
 import pytest
@@ -13,16 +15,23 @@ from miscompile.ops.reference_bugs import is_mistaken
 X, W, R = (1, 1, 1), (1, 3, 1), (1, 3, 1)
 
 
-def model(*nodes: onnx.NodeProto, inputs: dict[str, tuple[int, ...]]) -> onnx.ModelProto:
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+def model(
+    *nodes: onnx.NodeProto, inputs: dict[str, tuple[int, ...]], dtype: int = TensorProto.FLOAT
+) -> onnx.ModelProto:
+    infos = [helper.make_tensor_value_info(name, dtype, shape) for name, shape in inputs.items()]
+    outputs = [helper.make_tensor_value_info("y", dtype, None)]
     graph = helper.make_graph(list(nodes), "g", infos, outputs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
 def doubted(proto: onnx.ModelProto) -> bool:
     feed = {
-        info.name: tensor(np.ones([size.dim_value for size in info.type.tensor_type.shape.dim], np.float32))
+        info.name: tensor(
+            np.ones(
+                [size.dim_value for size in info.type.tensor_type.shape.dim],
+                helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type),
+            )
+        )
         for info in proto.graph.input
     }
     return is_mistaken(read(proto.SerializeToString()), feed)
@@ -92,6 +101,20 @@ def test_an_operator_is_doubted_before_the_opset_that_changed_it(opset: int, exp
     proto = model(index, node, inputs={"x": (1, 1, 4, 4), "boxes": (1, 4)})
     proto.opset_import[0].version = opset
     assert doubted(proto) == expected
+
+
+@pytest.mark.parametrize("form", ["none", "tanh"])
+def test_the_evaluator_still_computes_gelu_of_float64_with_constants_of_float32(form: str) -> None:
+    node = helper.make_node("Gelu", ["x"], ["y"], approximate=form)
+    proto = model(node, inputs={"x": (1,)}, dtype=TensorProto.DOUBLE)
+    (found,) = ReferenceEvaluator(proto).run(None, {"x": np.ones(1)})
+    exact = {
+        "none": 0.5 * (1 + math.erf(math.sqrt(0.5))),
+        "tanh": 0.5 * (1 + math.tanh(math.sqrt(2 / math.pi) * 1.044715)),
+    }[form]
+    assert abs(found[0] - exact) > 1e-10, "mended: remove the entry of reference_bugs.py"
+    assert doubted(proto)
+    assert not doubted(model(node, inputs={"x": (1,)}))
 
 
 def test_other_operators_are_trusted() -> None:

@@ -20,7 +20,7 @@ from miscompile.instances.sequence import layer_of
 from miscompile.targets.front_ends import reference_of
 from miscompile.targets.registry import parse_target, versions
 
-FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
+FORMATS: Mapping[str, int] = {"onnx": 2, "torch": 1, "keras": 2}
 """The version of each library's harvest; it is increased when the harvest finds other instances, so that older
 archives are not used any longer."""
 

@@ -6,6 +6,7 @@ and, where the reference evaluator knows that version, its results equal those o
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -169,12 +170,22 @@ def _attributes(instance: Instance, source: Schema, target: Schema, inputs: list
         alias = next((formal for formal in theirs if _RENAMED.get(formal, formal) == name.lower()), None)
         if name in kinds:
             if given or _defaults(target).get(name) != value:
+                if isinstance(value, str) and _names(source, name, value) and not _names(target, name, value):
+                    raise ModelError(f"{name} had no value {value}")
                 kept[name] = _recast(value, known.get(name), kinds[name])
         elif given and alias is not None:
             inputs[theirs.index(alias)] = _as_input(value, alias, target, inputs)
         elif given and defaults.get(name) != value and not _forgettable(instance.operator, name):
             raise ModelError(f"there is no place for {name}")
     return kept
+
+
+def _names(schema: Schema, attribute: str, value: str) -> bool:
+    """Tell whether the page names a value of a text attribute: schemas have no list of such values.
+
+    The modes of GridSample were bilinear and bicubic before they were linear and cubic.
+    """
+    return re.search(rf"\b{re.escape(value)}\b", schema.attributes[attribute].description) is not None
 
 
 def _forgettable(op: str, name: str) -> bool:

@@ -59,6 +59,23 @@ def test_what_an_older_version_cannot_say_is_not_said() -> None:
     assert restated(node("NoSuchOperator", 14, X), 6) is None
 
 
+@pytest.mark.parametrize(
+    ("call", "version", "said"),
+    [
+        (node("GridSample", 22, X, X, mode="cubic"), 16, False),  # it was called bicubic
+        (node("GridSample", 22, X, X, mode="nearest"), 16, True),
+        (node("GridSample", 16, X, X, mode="bicubic"), 20, False),
+        (node("GridSample", 22, X, X), 16, False),  # the default is linear, which was called bilinear
+        (node("Pad", 19, X, ints(0, 0, 1, 0, 0, 0), mode="wrap"), 18, False),
+        (node("Pad", 19, X, ints(0, 0, 1, 0, 0, 0), mode="edge"), 18, True),
+        (node("ScatterND", 18, X, ints(0), X, reduction="max"), 16, False),
+        (node("ScatterND", 18, X, ints(0), X, reduction="add"), 16, True),
+    ],
+)
+def test_a_word_that_the_other_version_does_not_have_is_not_said(call: Instance, version: int, said: bool) -> None:
+    assert (restated(call, version) is not None) is said
+
+
 def test_only_what_onnx_accepts_and_finds_equal_is_kept() -> None:
     whole = Held(tensor(np.arange(6).reshape(2, 3)))
     given = [
