@@ -38,7 +38,7 @@ from miscompile.patterns.language import (
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
 from miscompile.producers.scope import CallRefused, Scope
-from miscompile.producers.sites import GivenSite
+from miscompile.producers.sites import GivenSite, insert
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
@@ -355,11 +355,11 @@ class _Planter:
         self.literal = self._literal_dtype(statement)
         arguments = [self._argument(argument) for argument in statement.arguments]
         self._mutate_arguments(statement.op, arguments)
-        call = self._redrawn(statement, arguments)
-        if call is None:
+        results = self._redrawn(statement, arguments)
+        if results is None:
             attributes = self._attributes(statement, arguments)
             call = Call(self._operator(statement), tuple(arguments), attributes, len(statement.names))
-        results = self.scope.apply(call)
+            results = self.scope.apply(call)
         for name, result in zip(statement.names, results, strict=True):
             planted = self._noop(result)
             self.bound[name] = planted
@@ -382,26 +382,25 @@ class _Planter:
             return statement.op
         return self.rng.choice(_KIN[statement.op])
 
-    def _redrawn(self, statement: MotifCall, arguments: Sequence[Operand | None]) -> Call | None:
-        """Return another call of the operator on the same first operand; None for the motif's own.
+    def _redrawn(self, statement: MotifCall, arguments: Sequence[Operand | None]) -> tuple[Operand, ...] | None:
+        """Add another call of the operator on the same first operand, and return its results; None for the motif's own.
 
         Attributes and further operands are drawn as for a call outside of motifs.
         """
-        first, spec = arguments[0] if arguments else None, specs().get(statement.op)
-        known = schema(statement.op, self.scope.opset)
-        if first is None or first.value is not None or spec is None or known is None:
+        first, known = arguments[0] if arguments else None, schema(statement.op, self.scope.opset)
+        if first is None or first.value is not None or known is None or statement.op not in specs():
             return None
         if not (known.attributes or known.max_input > 1) or not self._hit(self.mutations.other_form):
             return None
         mark = self.scope.mark()
         try:
-            call = spec.sample(GivenSite(self.scope, first))
-        except (ArithmeticError, ValueError, RejectedDraft):  # a sampler's bounds may exceed a function's domain
-            call = None
-        if call is None or call.outputs != len(statement.names):
-            self.scope.rollback(mark)
-            return None
-        return call
+            _, results = insert(self.scope, statement.op, GivenSite(self.scope, first))
+        except RejectedDraft:
+            results = ()
+        if len(results) == len(statement.names):
+            return results
+        self.scope.rollback(mark)
+        return None
 
     def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
         if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
