@@ -123,6 +123,7 @@ def _options(given: dict[str, Any], *, existing: bool) -> Plan:
             raise UsageError("--preset names its producers; leave --producer out")
         given["producers"] = PRESETS[preset].producers
         given["checks"] = given["checks"] or PRESETS[preset].checks
+        given["nodes"] = given["nodes"] or PRESETS[preset].nodes
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"] or existing)
@@ -160,7 +161,7 @@ def resumed(options: Plan, given: Collection[str]) -> Plan:
         return options
     number = _number(options, campaigns, seeded="seed" in given)
     campaign = campaigns[number]
-    names = {"keep_passes": ("steer",), "preset": ("producers", "checks")}
+    names = {"keep_passes": ("steer",), "preset": ("producers", "checks", "nodes")}
     kept = {meant for name in given for meant in names.get(name, (name,))}
     return replace(options.resumed(campaign.options, kept), seed=campaign.seed, number=number)
 

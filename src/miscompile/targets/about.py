@@ -219,8 +219,8 @@ class About:
     """Sizes by which the compiler's kernels divide their work: vector widths, channel blocks, tiles of products. A
     share of the generated tensors has sizes around them."""
     quick: bool = False
-    """Whether a small program is built and run in about a millisecond, so that the target is one of those that the
-    preset `voters` compares with each other."""
+    """Whether a small program is built and run in a few milliseconds, and seldom ends the process: one of the targets
+    that the preset `voters` compares with each other, and that the check `votes` asks."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For required distributions, the alternative distributions that install the same package for a device."""
     package: str = ""

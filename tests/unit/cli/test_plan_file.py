@@ -163,3 +163,4 @@ def test_voters_are_the_quick_targets_unless_targets_are_named(monkeypatch: pyte
         call("fuzz", *words, "--preset", "voters", "--out", tmp_path / "out")
     assert [plan.targets for plan in plans] == [("onnxruntime", "reference"), ("toy", "onnxruntime")]
     assert all(arm.kind == DIFFERENTIAL for plan in plans for arm in arms_of(plan))
+    assert [plan.nodes for plan in plans] == [3, 3]  # graphs are small unless --nodes says otherwise

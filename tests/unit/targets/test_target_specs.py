@@ -131,5 +131,5 @@ def test_the_quick_targets_are_those_that_are_installed(monkeypatch: pytest.Monk
     monkeypatch.setattr(registry, "installed", present.get)
     assert registry.quick_targets() == ("onnxruntime", "tract")
     del present["tract"]
-    with pytest.raises(UsageError, match=r"miscompile\[litert,mnn,ncnn,tract\]"):
+    with pytest.raises(UsageError, match=r"miscompile\[litert,ncnn,tract\]"):
         registry.quick_targets()

@@ -46,10 +46,14 @@ from miscompile.targets.inductor.strides import with_strides
 from miscompile.targets.inductor.switch_runner import cuda_hidden, register_patterns, switch_off, switch_patterns
 from miscompile.targets.inductor.switches import Switchboard, install
 from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related, StridedInputs
+from miscompile.targets.lowering.table import load
+from miscompile.targets.lowering.torch_program import LOWERINGS
 from miscompile.targets.lowering.torch_program import program as lowered
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.torch import runner
 from miscompile.targets.torch.runner import tensor
+
+load(LOWERINGS)  # by the zygote, so that no worker reads the table again
 
 _BUILDS = 200
 """The number of builds after which the folder of kernels is emptied, and the compiler's caches are cleared."""

@@ -11,11 +11,15 @@ from miscompile.core.tensor import Array
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.targets.litert import tensors
-from miscompile.targets.litert.program import program
+from miscompile.targets.litert.program import LOWERINGS, program
 from miscompile.targets.litert.runner import model_of, run_arrays, start
 from miscompile.targets.litert.tensors import LiteValue, tensor
 from miscompile.targets.lowering.program import UnloweredError
+from miscompile.targets.lowering.table import defined
 from miscompile.targets.plain import ByName, PlainAdapter
+
+_SPACE = defined(LOWERINGS, {"np": np, "math": math, **vars(tensors)})
+"""The names that programs use."""
 
 TYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 """Element types of inputs and outputs, as far as LiteRT has kernels for them."""
@@ -44,12 +48,12 @@ def _inputs(model: Model) -> list[ValueInfo]:
 def _function(model: Model) -> Callable[..., Sequence[LiteValue]]:
     """Return the model as a function of symbolic tensors."""
     text = program(model)
-    space: dict[str, Any] = {"np": np, "math": math, **vars(tensors)}
+    space: dict[str, Any] = dict(_SPACE)
     for name, value in text.constants.items():
         if value.dtype not in TYPES:
             raise UnloweredError(f"element type {value.dtype} has no lowering")
         space[name] = tensor(value.array, value.dtype)
-    exec(compile(text.source, "program.py", "exec"), space)
+    exec(compile(text.program, "program.py", "exec"), space)
     function: Callable[..., Sequence[LiteValue]] = space["program"]
     return function
 

@@ -43,13 +43,19 @@ class UnloweredError(NotImplementedError):
 class Lowered:
     """A graph as source text.
 
-    `source` defines the lowerings that are used and the function `program`, whose parameters are the graph's inputs
-    in order and which returns a tuple of its outputs. Free names in it are the framework's modules
-    and the keys of `constants`.
+    `definitions` defines the lowerings that are used, `program` the function of this name, whose parameters are the
+    graph's inputs in order and which returns a tuple of its outputs. Free names in them are the framework's modules
+    and, in `program`, the keys of `constants`.
     """
 
-    source: str
+    definitions: str
+    program: str
     constants: Mapping[str, Tensor]
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return f"{self.definitions}\n\n\n{self.program}" if self.definitions else self.program
 
 
 def lower(model: Model, table: Table, taken: Collection[str] = ()) -> Lowered:
@@ -90,7 +96,7 @@ class _Writer:
         inputs = [info.name for info in graph.inputs if info.name not in graph.initializers]
         body = "\n".join(scope.function("program", inputs))
         functions = [lowering.source for lowering in self.table.needed(self.lowerings)]
-        return Lowered("\n\n\n".join([*functions, body]) + "\n", self.constants)
+        return Lowered("\n\n\n".join(functions), f"{body}\n", self.constants)
 
     def constant(self, name: str, value: Tensor) -> str:
         """Return the Python name of a constant, which is added at its first use."""

@@ -104,6 +104,17 @@ def load(package: str) -> Table:
     return Table(operators, definitions)
 
 
+def defined(package: str, space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `space`, the names of a framework, with the definitions of `package`, for programs to be executed in.
+
+    A zygote calls it, so that no worker reads the package, or compiles the same lowerings for every program.
+    """
+    text = "\n\n\n".join([definition.source for definition in load(package).definitions.values()])
+    found = dict(space)
+    exec(compile(text, f"{package}.py", "exec"), found)
+    return found
+
+
 def _modules(package: str) -> list[ast.Module]:
     """Return the modules of a package as syntax trees, after the shared one if they import it."""
     paths = sorted(files(package).iterdir(), key=lambda entry: entry.name)

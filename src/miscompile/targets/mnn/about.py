@@ -15,7 +15,6 @@ ABOUT = About(
     max_ir_version=10,
     extra="mnn",
     unoptimised=False,
-    quick=True,
     narrowed={"int64": "int32"},
     switches="the converter always optimises; at level off products do not become convolutions, which is the only "
     "rewriting of inference models with a switch",

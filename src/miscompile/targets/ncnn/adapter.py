@@ -11,12 +11,16 @@ from miscompile.core.tensor import Array
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.targets.lowering.program import UnloweredError
+from miscompile.targets.lowering.table import defined
 from miscompile.targets.ncnn import tensors
 from miscompile.targets.ncnn.names import ACTIVATIONS
-from miscompile.targets.ncnn.program import program
+from miscompile.targets.ncnn.program import LOWERINGS, program
 from miscompile.targets.ncnn.runner import network_of, run_arrays, start
 from miscompile.targets.ncnn.tensors import NcnnValue, given, tensor
 from miscompile.targets.plain import ByName, PlainAdapter
+
+_SPACE = defined(LOWERINGS, {"np": np, "math": math, **vars(tensors)})
+"""The names that programs use."""
 
 
 class Ncnn(PlainAdapter):
@@ -40,12 +44,12 @@ class Ncnn(PlainAdapter):
 def _function(model: Model) -> Callable[..., Sequence[NcnnValue]]:
     """Return the model as a function of symbolic tensors."""
     text = program(model)
-    space: dict[str, Any] = {"np": np, "math": math, **vars(tensors)}
+    space: dict[str, Any] = dict(_SPACE)
     for name, value in text.constants.items():
         if value.dtype not in ("float32", "int64"):
             raise UnloweredError(f"element type {value.dtype} has no lowering")
         space[name] = tensor(value.array, value.dtype)
-    exec(compile(text.source, "program.py", "exec"), space)
+    exec(compile(text.program, "program.py", "exec"), space)
     function: Callable[..., Sequence[NcnnValue]] = space["program"]
     return function
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+import onnx.reference.ops  # noqa: F401 - by the zygote, so that no worker imports it at its first run
+
 from miscompile.core.run import Build
 from miscompile.targets.plain import ByName, PlainAdapter
 from miscompile.targets.reference.runner import evaluate, read_model

@@ -9,9 +9,13 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.read import read
 from miscompile.targets.lowering.program import UnloweredError
+from miscompile.targets.lowering.table import load
+from miscompile.targets.lowering.torch_program import LOWERINGS
 from miscompile.targets.lowering.torch_program import program as lowered
 from miscompile.targets.torch.runner import tensor
 from miscompile.targets.torch.values import from_torch, to_torch
+
+load(LOWERINGS)  # by the zygote, so that no worker reads the table again
 
 
 class EagerSession:

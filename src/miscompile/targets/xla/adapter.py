@@ -24,15 +24,19 @@ from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
+from miscompile.targets.lowering.table import load
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
+from miscompile.targets.xla.program import LOWERINGS
 from miscompile.targets.xla.program import program as lowering
 from miscompile.targets.xla.runner import TYPES, XlaFunction
 from miscompile.targets.xla.transforms import TRANSFORMS
+
+load(LOWERINGS)  # by the zygote, so that no worker reads the table again
 
 _CLEAR = 30
 """The number of builds after which JAX's caches are cleared; they grow by some 20 MB for each program run call by
