@@ -23,8 +23,6 @@ import traceback
 import warnings
 from typing import Any
 
-from onnx import defs
-
 from miscompile.base.child import die_with_parent, kill_group
 from miscompile.execution.flight_recorder import Printed, Recorder
 from miscompile.execution.limits import Limits
@@ -144,7 +142,6 @@ def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
     """Load the adapter that `settings` name and construct it. Raises the errors of the compiler's import."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
     expected = known_in(settings["known"], settings.get("via", "")) if settings["known"] else Known((), ())
-    defs.has("Identity")  # onnx registers its schemas at the first question, which takes 15 ms
     return adapter, expected, Limits(**settings["limits"])
 
 

@@ -5,11 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from onnx import defs
 
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.foreign import from_foreign, to_foreign
+
+defs.has("Identity")  # onnx registers its schemas at the first question, in 15 ms: the zygote asks, for all workers
 
 ByName = Callable[[Mapping[str, Array]], Sequence[Array | None]]
 """Runs a compiled program: takes arrays by the names of the inputs, returns the outputs in the program's order.
