@@ -187,7 +187,7 @@ class _Instrumenter:
             return [node]
         self._fresh += 1
         wide = "float64" if kind.dtype == "float64" else "float32"  # few kernels compare float16
-        port = Port(f"miscompile_slack_{self._fresh}", wide, ())
+        port = Port(f"miscompile_error_{self._fresh}", wide, ())
         self.noises.append(Noise(port, 0.0, 2 * self._step(kind.dtype)))
         parts = ("same", "left", "right", "gap", "distance", "size", "slack", "near")
         same, left, right, gap, distance, size, slack, near = (f"miscompile_{part}_{self._fresh}" for part in parts)

@@ -56,6 +56,7 @@ def case_of(
 
 
 def evaluate(case: Case) -> Values:
+    check(case.program.payload)  # the evaluator takes models that no compiler reads
     session = ReferenceEvaluator(case.program.payload)
     names = [port.name for port in case.program.inputs]
     rows = [session.run(None, {n: v.array for n, v in zip(names, feed, strict=True)}) for feed in case.feeds]
