@@ -314,6 +314,15 @@ def test_wrapping_depends_on_the_seed_alone_and_nests() -> None:
     assert done.stdout.split() == list(REWRITES), done.stderr
 
 
+def test_kernels_in_a_module_call_no_function(pool: LocalPool) -> None:
+    """The importer makes a Clip without a lower limit a kernel of its own."""
+    item = case("g (float[2] x) => (float[2] y) { c = Constant <value = float {0.5}> () y = Clip (x, , c) }")
+    forms = [f"relax{{seed={seed}, count=1}}" for seed in (1, 1957727769)]
+    reference, *others = run(pool, item, OFF, *(Build("full", transform=stored_spec(form)) for form in forms))
+    for outcome in others:
+        assert values(outcome)[0].same(values(reference)[0])
+
+
 @pytest.mark.parametrize("level", ["default", "full"])
 def test_sequences_run_before_the_level(level: str, pool: LocalPool) -> None:
     """A pass that the level lacks fires, one of a lone `FuseOps` too, and everything stays right."""

@@ -214,7 +214,7 @@ def _bounds_lrn(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
 
 
 def _defined_lrn(call: Call) -> bool:
-    return call.number("bias", 1.0) > 0 and call.number("alpha", 1e-4) >= 0
+    return call.integer("size") > 0 and call.number("bias", 1.0) > 0 and call.number("alpha", 1e-4) >= 0
 
 
 def _sample_lp(site: Site) -> Call:
