@@ -85,6 +85,14 @@ _LIBRARY = "library"
 _BY_VALUE = frozenset({"exact", "monte-carlo", "fixed", "bits", _LIBRARY})
 """The rules that compare values, so that a reader may think of rounding."""
 
+_VOTES = {
+    "reference": "onnx's reference implementation gives the expected values.",
+    "faulty": "**onnx's reference implementation agrees with the actual values, not with the expected ones.** Then the "
+    "build that was taken for right is wrong, and what is named here only makes the difference show.",
+    "neither": "onnx's reference implementation gives other values than both builds.",
+}
+"""What a reader is told about the vote of onnx's reference implementation."""
+
 _WITHOUT_VALUES = frozenset({"structure", "status"})
 """The rules that no issue explains, because they compare no values."""
 
@@ -134,7 +142,9 @@ def _parts(stored: Stored, form: IssueForm, alike: Sequence[str]) -> dict[str, s
     return {
         "summary": "\n\n".join(filter(None, (summary_of(stored, form), _needs(facts)))),
         "message": "" if stored.finding.property.signature.kind == "missing" else _message(stored),
-        "values": _values(facts) or _series(facts),
+        "values": "\n\n".join(
+            filter(None, (_values(facts) or _series(facts), _VOTES.get(facts.get("reference_vote", ""), "")))
+        ),
         "cause": culprit_text(stored),
         "boundary": _boundary(facts),
         "alike": _alike(alike),

@@ -70,6 +70,7 @@ from miscompile.triage.reduce.inputs import thawed
 from miscompile.triage.reduce.instances import InstanceDrafts
 from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
+from miscompile.triage.reference_vote import reference_vote
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
@@ -403,6 +404,8 @@ class _Triage:
         if isinstance(held, BuildPair):
             healing = resisted(case, held, final.verdict.evidence.kind, self.pool, stream(self.seed, "resist"))
             facts |= {"resisted": healing} if healing else {}
+            vote = reference_vote(final, self.pool, self.settings.context.narrowed(self.target))
+            facts |= {"reference_vote": vote} if vote else {}
         if guilty:
             rng = stream(self.seed, "claims", case.program.digest)
             switched = claims(case, held, guilty, self.about.passes, self.about.twins, self.pool, rng)

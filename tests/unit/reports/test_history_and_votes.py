@@ -35,6 +35,12 @@ def test_without_a_vote_nothing_is_said_of_one() -> None:
     assert "Agreed" not in issue()
 
 
+def test_the_reference_implementation_is_quoted() -> None:
+    assert "onnx's reference implementation gives the expected values." in issue(reference_vote="reference")
+    assert "agrees with the actual values, not with the expected ones" in issue(reference_vote="faulty")
+    assert "reference implementation" not in issue()
+
+
 def trial(release: str, answer: str, **more: object) -> dict[str, object]:
     return {"release": release, "answer": answer, "reason": "", "opset": 0, **more}
 
