@@ -19,11 +19,11 @@ from miscompile.oracles.majority import REFERENCE, Ballot, count_votes
 from miscompile.oracles.montecarlo import joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
 
-Vote = Literal["reference", "faulty", "neither", ""]
+SidedWith = Literal["reference", "faulty", "neither", ""]
 """The build that the vote agrees with, as evidence names the two; empty where there is no vote, or for both builds."""
 
 
-def reference_vote(final: Examination, runner: Runner, narrowed: Mapping[str, str]) -> Vote:
+def reference_vote(final: Examination, runner: Runner, narrowed: Mapping[str, str]) -> SidedWith:
     """Return with which of the two builds in `final` onnx's reference implementation agrees.
 
     `narrowed` maps the types that the compiler computes in a narrower type by design. There is no vote on a program
