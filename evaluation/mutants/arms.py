@@ -15,6 +15,7 @@ from miscompile.core.case import Case, Feed
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.tensor import tensor
+from miscompile.engine.division import Division
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import probe
 from miscompile.engine.wiring import make_oracle, make_producer
@@ -22,7 +23,7 @@ from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.special import ORACLE as SPECIAL
-from miscompile.producers.scheduled import CHECK, Scheduled
+from miscompile.producers.scheduled import ARM, CHECK, Scheduled
 from miscompile.targets.toy.passes.reference import ROUNDING
 
 TARGET = "toy{optimiser=reference}"
@@ -60,35 +61,53 @@ def names() -> tuple[str, ...]:
 
 
 def draw_for(arm: str, seed: int, models: Path | None = None) -> Draw:
-    """Return the tests of an arm; those of `nnsmith` are the models in a folder. Raises KeyError for another name."""
+    """Return the tests of one arm; those of `nnsmith` are the models in a folder.
+
+    Raises StopIteration for another name, that of the mixture included.
+    """
     if arm == NNSMITH:
         assert models is not None
         return _stored(models)
-    plan, scheduled = Plan(TARGET, schedule=True), _scheduled()
-    oracles: dict[str, Oracle] = {}
-
-    def judged(check: str) -> Oracle:
-        if check not in oracles:
-            off = {TARGET: ROUNDING} if check == SPECIAL else {}
-            oracles[check] = make_oracle(plan, off, check)
-        return oracles[check]
-
-    if arm == MIXTURE:
-        mixed = Scheduled(scheduled.arms, scheduled.makers, scheduled.weights)
-
-        def mixture(number: int) -> tuple[Case, Oracle, float]:
-            case = mixed.propose(stream(seed, arm, number))
-            return case, judged(case.recipe[CHECK]), 0.0
-
-        return mixture
+    scheduled = _scheduled()
     found = next(one for one in scheduled.arms if one.name == arm)
-    producer = scheduled.makers[found.source]()
+    producer, oracle = scheduled.makers[found.source](), _oracle(found.check)
 
     def single(number: int) -> tuple[Case, Oracle, float]:
         case = producer.propose(stream(seed, arm, number))
-        return replace(case, recipe={**case.recipe, CHECK: found.check}), judged(found.check), 0.0
+        return replace(case, recipe={**case.recipe, CHECK: found.check}), oracle, 0.0
 
     return single
+
+
+class Mixture:
+    """The tests of a default campaign that finds nothing: its scheduler divides the CPU time among all arms."""
+
+    def __init__(self, seed: int) -> None:
+        """Start with the shares that a campaign starts with."""
+        self._seed = seed
+        scheduled = _scheduled()
+        self._mixed = Scheduled(scheduled.arms, scheduled.makers, scheduled.weights)
+        self._division = Division(Plan(TARGET, schedule=True, seed=seed), 0, {}, set())
+        self._seconds = 0.0
+
+    def draw(self, number: int) -> tuple[Case, Oracle, float]:
+        """Return a test of the arm that is drawn for it."""
+        case = self._mixed.propose(stream(self._seed, MIXTURE, number))
+        return case, _oracle(case.recipe[CHECK]), 0.0
+
+    def count(self, case: Case, seconds: float) -> None:
+        """Tell the scheduler what a test cost, and take its shares when they are due."""
+        self._division.add({case.recipe[ARM]: {"tests": 1, "cpu_us": round(seconds * 1e6)}})
+        self._seconds += seconds
+        weights = self._division.weights(self._seconds)
+        if weights is not None:
+            self._mixed.divide(weights)
+
+
+@cache
+def _oracle(check: str) -> Oracle:
+    off = {TARGET: ROUNDING} if check == SPECIAL else {}
+    return make_oracle(Plan(TARGET, schedule=True), off, check)
 
 
 def _stored(models: Path) -> Draw:

@@ -87,13 +87,22 @@ class NoMoreTestsError(Exception):
 Draw = Callable[[int], tuple[Case, Oracle, float]]
 """Returns the case of a test and the oracle that judges it, with CPU seconds that were spent on it elsewhere."""
 
+Count = Callable[[Case, float], None]
+"""Takes notice of the CPU seconds of a campaign's test."""
+
+
+def ignore(case: Case, seconds: float) -> None:
+    """Take no notice: the draws do not depend on what tests cost."""
+    del case, seconds
+
 
 class MutantCampaign:
     """The campaign of one arm; `run` yields its figures so far."""
 
-    def __init__(self, arm: str, draw: Draw, seed: int, names: tuple[str, ...]) -> None:
+    def __init__(self, arm: str, draw: Draw, seed: int, names: tuple[str, ...], count: Count = ignore) -> None:
         self.score = Score(arm)
         self._draw = draw
+        self._count = count
         self._seed = seed
         self._living = set(names)
         self._unfixed = set(names)
@@ -118,7 +127,9 @@ class MutantCampaign:
         shared = SharedRuns()
         runs = oracle.plan(case, stream(self._seed, "plan", number))
         sound = self._examined(runs, oracle, SharedRunner(shared))
-        self.score.seconds += time.process_time() - begin + elsewhere
+        spent = time.process_time() - begin + elsewhere
+        self.score.seconds += spent
+        self._count(case, spent)
         self._judge_sound(number, case, sound)
         if isinstance(sound.verdict, Violated):
             return

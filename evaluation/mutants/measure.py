@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.measures import Watch
-from evaluation.mutants.arms import MIXTURE, NNSMITH, draw_for, names
+from evaluation.mutants.arms import MIXTURE, NNSMITH, Mixture, draw_for, names
 from evaluation.mutants.campaign import MutantCampaign, Score, score_from
 from evaluation.mutants.selection import chosen, equivalent
 from miscompile.base.errors import UsageError
@@ -69,8 +69,12 @@ def _measured(
     arm: str, settings: MutationSettings, figures: MutationFigures, watch: Watch
 ) -> Iterator[MutationFigures]:
     """Measure one arm; one that is interrupted begins again next time."""
-    draw = draw_for(arm, settings.seed, settings.nnsmith)
-    campaign = MutantCampaign(arm, draw, settings.seed, tuple(figures.mutants))
+    mutated = tuple(figures.mutants)
+    if arm == MIXTURE:
+        mixture = Mixture(settings.seed)
+        campaign = MutantCampaign(arm, mixture.draw, settings.seed, mutated, mixture.count)
+    else:
+        campaign = MutantCampaign(arm, draw_for(arm, settings.seed, settings.nnsmith), settings.seed, mutated)
     figures.scores[arm] = campaign.score
     for score in campaign.run(settings.seconds, settings.tests):
         if score.tests % _EVERY == 0:

@@ -211,12 +211,12 @@ ElementRule = Callable[[Node, RunOperands], bool]
 """Tells whether a node is defined on its operands in one run; it holds where an operand that it needs is None."""
 
 
-Freedom = Literal["nan", "zero", "conversion", "overflow", "rounding"]
+Freedom = Literal["nan", "zero", "conversion", "overflow", "rounding", "order"]
 """What an operator's page and IEEE 754 leave open about its results on special values.
 
 `nan`: the result where an operand is NaN. `zero`: the sign of a result that is zero. `conversion`: the integer for a
 float that the integer type cannot hold. `overflow`: the result that a signed integer type cannot hold. `rounding`: the
-last places of a result, and on which side of an edge a result near it lies.
+last places of a result, and on which side of an edge a result near it lies. `order`: the order of the terms of a sum.
 """
 
 

@@ -28,8 +28,11 @@ FUNCTION = SpecialValues(frozenset({"rounding", "zero"}))
 ORDER = SpecialValues(frozenset({"nan", "zero"}))
 """Maximum and minimum: IEEE 754 defines them with NaN and without, and lets either zero be the larger one."""
 
-SUMS = SpecialValues(frozenset({"rounding", "zero", "overflow"}))
-"""Results of several steps, in any order."""
+STEPS = SpecialValues(frozenset({"rounding", "zero", "overflow"}))
+"""Results of several steps."""
+
+SUMS = SpecialValues(STEPS.freedoms | {"order"})
+"""Sums of several terms, in any order."""
 
 CONVERSION = SpecialValues(frozenset({"conversion"}))
 """A conversion to another type."""

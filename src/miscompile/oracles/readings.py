@@ -6,7 +6,7 @@ about it; nothing else is held against a compiler.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ FREEDOMS: Mapping[str, str] = {
     "converted to zero": "C11 6.3.1.4: a float out of range has no integer; this reading gives zero",
     "converted to most": "C11 6.3.1.4: a float out of range has no integer; this reading gives the largest",
     "saturated": "C11 6.5: a signed integer must not overflow; this reading saturates",
+    "another order": "ONNX orders no terms: a step that overflows is infinite, and infinities of both signs are NaN",
     "noise up": "libraries and passes differ in the last places of results that are rounded: all are larger",
     "noise down": "the same: all are smaller",
     "noise in turns": "the same: the results of every other operator are larger, and the operands of functions",
@@ -50,6 +51,7 @@ FREEDOMS: Mapping[str, str] = {
 CHOICES: Mapping[str, Freedom] = {
     "low": "nan", "high": "nan", "positive zeros": "zero", "negative zeros": "zero",
     "converted to zero": "conversion", "converted to most": "conversion", "saturated": "overflow",
+    "another order": "order",
 }  # fmt: skip
 """Readings of which every operator may follow another one, each with the freedom that it stands for."""
 
@@ -58,6 +60,9 @@ _UNBOUNDED = "unbounded"
 
 _NOISE = 4.0
 """Largest noise of a result, in units in the last place."""
+
+_ROUNDED = 1e-6
+"""Relative error of sums of terms of one sign, at most."""
 
 _NARROW = frozenset({"float16", "bfloat16"})
 
@@ -154,6 +159,8 @@ class ReadableProgram:
             if not name:
                 continue
             kind = types.get(name, made.dtype)
+            if reading == "another order" and "order" in special.freedoms and _is_float(kind):
+                made = self._ordered(place, node, given, made, kind)
             if reading == "contracted" and special.fused == "product" and _is_float(kind):
                 # Rounded here for all readers but the sums.
                 exact = self._run(place, node, [None if one is None else _wider(one) for one in given])[0]
@@ -161,6 +168,14 @@ class ReadableProgram:
             if reading.startswith("converted") and "conversion" in special.freedoms and given[0] is not None:
                 made = _converted(made, given[0], kind, 0.0 if reading.endswith("zero") else float("inf"))
             known[name] = _result(made, kind, reading, rounds=rounds, spec=spec, place=place)
+
+    def _ordered(self, place: int, node: Node, given: Sequence[Array | None], made: Array, kind: Any) -> Array:  # noqa: ANN401 - a dtype
+        """Return `made`, the sums of a node, with NaN for each whose steps overflow in one order and not in another."""
+        finite = [_floats_by(lambda one: _wider(np.where(np.isfinite(one), one, 0)), one) for one in given]
+        total = self._run(place, node, finite)[0]
+        most = self._run(place, node, [_floats_by(np.abs, one) for one in finite])[0]
+        one_sign = (np.abs(total) >= most * (1 - _ROUNDED)) & (np.sign(total) == np.sign(made))
+        return np.where((most > DTYPES[_name(kind)].high) & ~one_sign, np.asarray(np.nan, made.dtype), made)
 
     def _run(self, place: int, node: Node, given: Sequence[Array | None]) -> list[Array]:
         if place not in self._evaluators:
@@ -175,6 +190,11 @@ class ReadableProgram:
         fed = {f"x{i}": value for i, value in enumerate(given) if value is not None}
         made = iter(self._evaluators[place].run(None, fed))
         return [np.asarray(next(made)) if name else np.zeros(()) for name in node.outputs]
+
+
+def _floats_by(change: Callable[[Array], Array], operand: Array | None) -> Array | None:
+    """Return an operand of floats changed, and another one as it is."""
+    return change(operand) if operand is not None and _is_float(operand.dtype) else operand
 
 
 def _noise(reading: str, place: int, shape: tuple[int, ...], kind: Any) -> Array:  # noqa: ANN401 - a dtype

@@ -145,6 +145,8 @@ class ScopeSite:
         return guarded
 
     def _create(self, dtype: str, shape: Shape, within: tuple[float, float] | None, *, constant: float) -> Operand:
+        if shape and min(shape) < 0:
+            raise RejectedDraft(f"the value wanted here cannot have the shape {shape}")
         span = choose_range(dtype, self.scope.style, within)
         if self.rng.random() < constant:
             return self.scope.drawn_constant(dtype, shape, span)

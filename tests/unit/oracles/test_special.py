@@ -108,6 +108,7 @@ def as_written(case: Case) -> Array:
         ([node("Mul", "x z", "a"), node("Sub", "a x", "y")], (3e38, 2.0), INF, 3e38),  # one fused operation
         ([node("Exp", "x", "y")], (88.72284,), INF, 3.4e38),  # within the last places of the edge
         ([node("Sum", "x z x", "y")], (3e38, -3e38), INF, 3e38),  # another order
+        ([node("Sum", "x z z", "y")], (-INF, 3e38), -INF, NAN),  # where the last two come first
         ([node("Cos", "x", "y")], (3.4e38,), 0.85, -0.5),  # another reduction of the argument
         ([node("Tanh", "x", "a"), node("Acosh", "a", "y")], (20.0,), 0.0, NAN),  # tanh may be just below one
         ([node("Sign", "x", "y")], (NAN,), NAN, 0.0),

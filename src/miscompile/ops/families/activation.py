@@ -16,7 +16,7 @@ from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
 from miscompile.ops.spec import Call, Operand, OpSpec, Site, SpecialValues
-from miscompile.ops.special import EXPONENTIAL, FUNCTION, ORDER, SUMS, around
+from miscompile.ops.special import EXPONENTIAL, FUNCTION, ORDER, STEPS, around
 
 _FAMILY = "activation"
 _SELU_ALPHA, _SELU_GAMMA = 1.6732631921768188, 1.0507010221481323
@@ -201,7 +201,7 @@ SPECS = (
         fusion="elementwise", special=ORDER,
     ),
     _function(
-        "LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}, special=SUMS
+        "LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}, special=STEPS
     ),
     _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
     _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}, approximated=True),

@@ -15,7 +15,7 @@ from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, re
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import broadcasts_to
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Site, SpecialValues
-from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, SUMS, around
+from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, STEPS, SUMS, around
 
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
@@ -249,7 +249,7 @@ SPECS = (
     OpSpec(
         "Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined,
         shapes="broadcast", structural={"domain": (1,)}, fusion="broadcast",
-        special=around(SUMS, SQUARES),
+        special=around(STEPS, SQUARES),
     ),
     OpSpec(
         "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
