@@ -26,6 +26,7 @@ from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Exactness, Facts
 from miscompile.ops.registry import dtypes_of, specs, version_of
+from miscompile.ops.shapes import draw_partner
 from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape
 from miscompile.ops.special import special_elements
 from miscompile.ops.support import Support
@@ -52,8 +53,9 @@ _ELEMENTWISE, _EDGED = 4, 12
 _VOCABULARY = (2, 4)
 """Fewest and most different operators of a program: folds are about several calls of few operators."""
 
-_SCALAR = 0.5
-"""Share of constants that are one number, as the neutral elements are that folds look for."""
+_NUMBER, _FILLED = 0.25, 0.3
+"""Share of second operands that are one number, as the neutral elements are that folds look for, and share of these
+that repeat it in a tensor, which may be larger than the other operand."""
 
 _MUTATIONS = Mutations(constant_value=0.2)
 """Numbers of motifs are zeros of either sign more often here than elsewhere."""
@@ -163,10 +165,13 @@ class OpenSite(ScopeSite):
 
     def partner(self, *shapes: Shape, dtype: str | None = None, within: tuple[float, float] | None = None) -> Operand:
         """Return a value that broadcasts with `shapes`; sometimes a single number. See `Site.partner`."""
-        if self.rng.random() < _SCALAR * self._constants:
-            wanted = dtype or self.dtype
-            if is_float(wanted):
-                return self.scope.given_constant(_number(self.rng, wanted), _anything(wanted))
+        rng, wanted = self.rng, dtype or self.dtype
+        if is_float(wanted) and rng.random() < _NUMBER:
+            number = _number(rng, wanted)
+            if rng.random() < _FILLED:
+                shape = draw_partner(rng, self.limits, *shapes)
+                number = Tensor(wanted, np.full(shape, number.array))
+            return self.scope.given_constant(number, _anything(wanted))
         return super().partner(*shapes, dtype=dtype, within=within)
 
 

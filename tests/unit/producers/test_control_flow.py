@@ -42,7 +42,7 @@ OPTIONS = GeneratorOptions(
 
 
 @cache
-def cases(count: int = 36) -> tuple[Case, ...]:
+def cases(count: int = 48) -> tuple[Case, ...]:
     producer = Strict(OPTIONS, OPEN)
     return tuple(producer.propose(stream(3, "control", index)) for index in range(count))
 

@@ -23,6 +23,9 @@ _SELU_ALPHA, _SELU_GAMMA = 1.6732631921768188, 1.0507010221481323
 _MARGIN = 1.01
 """Bounds at a smooth function's minimum: one per cent more holds the rounding of every element type."""
 
+_APPROXIMATION = 0.01
+"""Largest absolute error of an approximated Sigmoid, with the rounding of every element type."""
+
 
 def _function(
     op: str,
@@ -73,6 +76,11 @@ def _dips(least: float) -> Callable[[Call, Facts], Bounds]:
 
 def _between(lo: float, hi: float) -> Callable[[Call, Facts], Bounds]:
     return lambda _, x: Bounds(lo, hi)
+
+
+def _sigmoid(_: Call, x: Facts) -> Bounds:
+    lo, hi = (0.5 + 0.5 * math.tanh(end / 2) for end in (x.lo, x.hi))
+    return Bounds(max(0, lo - _APPROXIMATION), min(1, hi + _APPROXIMATION))
 
 
 def _leaky(call: Call, x: Facts) -> Bounds:
@@ -160,20 +168,24 @@ def _shrink_defined(call: Call) -> bool:
     return is_float(call.operand(0).dtype) or (lambd.is_integer() and bias.is_integer() and 0 <= bias <= lambd)
 
 
+_CROSSED = 0.06
+"""Share of the calls of Clip with both limits whose lower one is above the upper one."""
+
+
 def _sample_clip(site: Site) -> Call:
-    """Draw a lower limit below a pivot and an upper limit above it, so that they never cross."""
+    """Draw a lower limit below a pivot and an upper limit above it, seldom the reverse, in which the upper one wins."""
     rng = site.rng
     data = site.operand()
     # The pivot is small, because the ranges of freshly drawn values are, and whole, so that every type holds it.
     pivot = rng.choice((0, 1, 2, 3) if site.dtype in UNSIGNED else (-2, -1, 0, 1, 2))
     top = reach(site.dtype)
     form = rng.choice(("both", "both", "min", "max", "none", "omitted"))
-    low = (
-        site.operand(shape=(), within=(0 if site.dtype in UNSIGNED else -top, pivot))
-        if form in ("both", "min")
-        else None
-    )
-    high = site.operand(shape=(), within=(pivot, top)) if form in ("both", "max") else None
+    below: tuple[float, float] = (0 if site.dtype in UNSIGNED else -top, pivot)
+    above: tuple[float, float] = (pivot, top)
+    if form == "both" and rng.random() < _CROSSED:
+        below, above = above, below
+    low = site.operand(shape=(), within=below) if form in ("both", "min") else None
+    high = site.operand(shape=(), within=above) if form in ("both", "max") else None
     inputs: tuple[Operand | None, ...] = (data, low, high)
     return Call("Clip", inputs[: {"omitted": 1, "min": 2}.get(form, 3)])
 
@@ -189,10 +201,6 @@ def _clip_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
         high = call.facts(2)
         lo, hi, integral = min(lo, high.lo), min(hi, high.hi), integral and high.integral
     return (Bounds(lo, hi, integral),)
-
-
-def _clip_defined(call: Call) -> bool:
-    return not (call.has(1) and call.has(2)) or call.facts(1).hi <= call.facts(2).lo
 
 
 SPECS = (
@@ -215,7 +223,7 @@ SPECS = (
         approximated=True,
     ),
     _function("HardSwish", _dips(-0.375), exactness=Exactness.ROUNDS, since=14, approximated=True),
-    _function("Sigmoid", _between(0, 1), approximated=True, special=around(FUNCTION, EXPONENTIAL)),
+    _function("Sigmoid", _sigmoid, approximated=True, special=around(FUNCTION, EXPONENTIAL)),
     _function("Softplus", _softplus, domain=(-16, 10), approximated=True),
     _function("Softsign", _between(-1, 1), exactness=Exactness.ROUNDS),
     OpSpec(
@@ -229,7 +237,7 @@ SPECS = (
     ),
     _function("Swish", _swish, options={"alpha": (0.5, 1.7, 2.0)}, since=24, approximated=True),
     OpSpec(
-        "Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined, shapes="first",
+        "Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, shapes="first",
         well_formed=scalars(1, 2), fusion="elementwise",
     ),
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """Planting a motif into a scope, with settings mutations.
 
 Optimisers tend to be wrong where their pattern occurs in an uncommon setting: another dtype or rank, a one-element
-constant of another rank, an input instead of an initialiser, an omitted optional operand, the same operand twice, an
-inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis or order,
-another slice position, a broadcast operand instead of one of full shape, another value of the same type where a pattern
-needs the same one, another operator of the same kind, the same operator in any other form. All mutations are drawn from
+constant of another rank, an input instead of an initialiser, an omitted or empty optional operand, the same operand
+twice, an inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis
+or order, another slice position, a broadcast operand instead of one of full shape, another value of the same type where
+a pattern needs the same one, another operator of the same kind, the same operator in any other form. All mutations are drawn from
 the scope's random stream.
 """
 
@@ -70,6 +70,7 @@ class Mutations:
     constant_input: float = 0.08
     weight_shape: float = 0.06
     drop_optional: float = 0.04
+    empty_optional: float = 0.03
     same_operand: float = 0.05
     swap: float = 0.3
     inner_output: float = 0.1
@@ -409,6 +410,12 @@ class _Planter:
             arguments[1] = arguments[0]
         if len(arguments) > 1 and self._hit(self.mutations.drop_optional):
             arguments.pop()
+        if self._is_optional(op, len(arguments)) and self._hit(self.mutations.empty_optional):
+            arguments.append(None)  # an empty name at the end of the inputs, which says the same as no name
+
+    def _is_optional(self, op: str, place: int) -> bool:
+        known = schema(op, self.scope.opset)
+        return known is not None and place < len(known.inputs) and known.inputs[place].option.name == "Optional"
 
     def _other(self, operand: Operand) -> Operand:
         """Return another value of the type and shape, if there is one, else a new input."""

@@ -109,6 +109,8 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     if all(end is None or end.array is not None for end in (low, high)):
         ends = [default if end is None else float(end.array.reshape(())) for end, default in
                 ((low, LOWEST), (high, -LOWEST))]  # fmt: skip
+        if ends[0] > ends[1]:  # ncnn does not say what its layer gives then
+            ends[0] = ends[1]
         return same("Clip", x, dict(enumerate(ends)))
     x = x if low is None else paired("max", x, low)
     return x if high is None else paired("min", x, high)

@@ -183,10 +183,12 @@ def merge_pads(code: Code, call: ToyCall, bugs: Bugs) -> bool:
 
 def _same_fill(code: Code, inner: ToyCall, call: ToyCall) -> bool:
     """Tell whether both Pads fill with the same value; without one they fill with zeros."""
-    fills = [code.constant(one.input(2)) if one.input(2) else np.zeros((), np.bool_) for one in (inner, call)]
-    first, second = fills
     if inner.input(2) == call.input(2):
         return True
+    dtype = code.dtype(call.out)
+    if dtype is None:
+        return False
+    first, second = (code.constant(one.input(2)) if one.input(2) else np.zeros((), dtype) for one in (inner, call))
     if first is None or second is None:
         return False
     return (
