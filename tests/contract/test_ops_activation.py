@@ -3,6 +3,7 @@
 import pytest
 
 from miscompile.graph.attributes import attributes
+from miscompile.graph.model import TensorType
 from miscompile.ops.conformance import OPSETS, check_spec
 from miscompile.ops.draws import draw_call
 from miscompile.ops.facts import Facts
@@ -36,11 +37,17 @@ def test_guard_of_gelu_concerns_its_tanh_form_only() -> None:
     assert not specs()["Gelu"].defined(Call("Gelu", call.inputs, attributes({"approximate": "tanh"})))
 
 
-def test_guard_of_clip_refuses_limits_that_may_cross() -> None:
-    inputs = (_operand(-5, 5), _operand(-1, 2, shape=()), _operand(1, 3, shape=()))
-    assert not specs()["Clip"].defined(Call("Clip", inputs))
-    assert specs()["Clip"].defined(Call("Clip", (*inputs[:2], _operand(2, 3, shape=()))))
-    assert specs()["Clip"].defined(Call("Clip", inputs[:2]))
+def test_where_the_limits_of_clip_cross_the_upper_one_is_the_result() -> None:
+    inputs = (_operand(-5, 5), _operand(3, 4, shape=()), _operand(1, 2, shape=()))
+    (bounds,) = specs()["Clip"].bounds(Call("Clip", inputs), (TensorType("float32", (2,)),))
+    assert (bounds.lo, bounds.hi) == (1, 2)
+
+
+def test_limits_of_clip_cross_in_a_few_calls() -> None:
+    drawn = [draw_call(specs()["Clip"], "float32", 18, seed=3, index=index).call for index in range(200)]
+    limited = [call for call in drawn if call.has(1) and call.has(2)]
+    crossed = [call for call in limited if call.facts(1).lo > call.facts(2).hi]
+    assert 0 < len(crossed) < len(limited) / 4
 
 
 @pytest.mark.parametrize(("lambd", "bias"), [(0.5, 0.0), (1.0, 2.0), (1.0, -1.0), (1.0, 0.5)])

@@ -25,7 +25,7 @@ def run(*words: str) -> int:
 
 
 def test_rules_are_listed_with_certificates_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("rules", "commutative", "--trials", "5", "--graphs", "20", "--json") == 0
+    assert run("rules", "commutative", "--trials", "5", "--graphs", "40", "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert said["totals"]["rules"] == len(said["rules"]) == said["totals"]["certified"] > 0
     names = {row["name"]: row for row in said["rules"]}

@@ -4,8 +4,8 @@ Optimisers tend to be wrong where their pattern occurs in an uncommon setting: a
 constant of another rank, an input instead of an initialiser, an omitted or empty optional operand, the same operand
 twice, an inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis
 or order, another slice position, a broadcast operand instead of one of full shape, another value of the same type where
-a pattern needs the same one, another operator of the same kind, the same operator in any other form. All mutations are drawn from
-the scope's random stream.
+a pattern needs the same one, another operator of the same kind, the same operator in any other form. All mutations are
+drawn from the scope's random stream.
 """
 
 import math

@@ -16,6 +16,7 @@ from miscompile.base.rng import stream
 from miscompile.core.tensor import tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.model import TensorType
+from miscompile.graph.wire import node_field
 from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
@@ -204,7 +205,8 @@ def test_what_is_known_of_a_seed_changes_no_splice(number: int, monkeypatch: pyt
         except RejectedDraft as error:
             return (str(error),)
         facts = {name: operand[1:4] for name, operand in scope.operands.items()}
-        return scope.nodes, facts, scope.uses, scope.producer, list(scope.initializers), scope.inputs, found.outputs
+        nodes = [node_field(node) for node in scope.nodes]
+        return nodes, facts, scope.uses, scope.producer, list(scope.initializers), scope.inputs, found.outputs
 
     quick = spliced(host)
     monkeypatch.setattr(Player, "_earlier", lambda *_: None)
