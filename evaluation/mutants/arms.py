@@ -95,6 +95,10 @@ class Mixture:
         case = self._mixed.propose(stream(self._seed, MIXTURE, number))
         return case, _oracle(case.recipe[CHECK]), 0.0
 
+    def weight(self, arm: str) -> float:
+        """Return the probability that the next test is one of `arm`."""
+        return self._mixed.weights[arm]
+
     def count(self, case: Case, seconds: float) -> None:
         """Tell the scheduler what a test cost, and take its shares when they are due."""
         self._division.add({case.recipe[ARM]: {"tests": 1, "cpu_us": round(seconds * 1e6)}})

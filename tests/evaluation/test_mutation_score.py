@@ -1,6 +1,7 @@
 """The self-mutation score: what is left out is left out rightly, and the counts are those of the verdicts."""
 
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 
 from toy_bench import InProcessRunner
 
-from evaluation.mutants.arms import draw_for, names
+from evaluation.mutants.arms import Mixture, draw_for, names
 from evaluation.mutants.campaign import Kill, MutantCampaign, Score, score_from
 from evaluation.mutants.infection import Infection
 from evaluation.mutants.measure import MutationFigures
@@ -20,6 +21,7 @@ from evaluation.mutants.selection import chosen, equivalent
 from evaluation.mutants.view import view
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
+from miscompile.producers.scheduled import ARM
 from miscompile.targets.toy.mutants import load, mutants
 
 
@@ -63,6 +65,15 @@ def test_a_campaign_kills_a_mutant_and_leaves_the_sound_optimiser_alone() -> Non
     assert campaign.score.kills
     assert all(kill.seconds <= campaign.score.seconds for kill in campaign.score.kills.values())
     assert score_from(campaign.score.as_json()).kills == campaign.score.kills
+
+
+def test_the_mixture_gives_a_cheap_arm_more_tests() -> None:
+    mixture = Mixture(0)
+    before = mixture.weight("special")
+    case, _, _ = mixture.draw(0)
+    for arm in names()[1:] * 20:
+        mixture.count(replace(case, recipe={ARM: arm}), 0.001 if arm == "special" else 0.1)
+    assert mixture.weight("special") > 3 * before
 
 
 def test_names_of_arms_and_of_mutants_that_were_read() -> None:
