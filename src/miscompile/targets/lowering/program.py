@@ -267,17 +267,18 @@ def _tuples(value: Any) -> Any:  # noqa: ANN401 - an element, or nested lists of
 
 def _lacks_operands(node: Node, opset: int) -> bool:
     """Tell whether a call lacks an operand that the operator requires; a deliberately invalid program does."""
-    least, required = _required(node.op, opset)
-    given = len(node.inputs)
-    return given < least or any(place >= given or not node.inputs[place] for place in required)
+    least, optional = _omittable(node.op, opset)
+    if len(node.inputs) < least:
+        return True
+    return any(not name and place not in optional for place, name in enumerate(node.inputs))
 
 
 @cache
-def _required(op: str, opset: int) -> tuple[int, tuple[int, ...]]:
-    """Return the least number of operands, with omitted ones, and the places of those that nobody can omit."""
+def _omittable(op: str, opset: int) -> tuple[int, Collection[int]]:
+    """Return the least number of operands, with omitted ones, and the places of those that may be omitted."""
     try:
         known = defs.get_schema(op, opset)
     except defs.SchemaError:
-        return 0, ()
-    single = defs.OpSchema.FormalParameterOption.Single
-    return known.min_input, tuple(place for place, formal in enumerate(known.inputs) if formal.option == single)
+        return 0, range(1 << 16)
+    optional = defs.OpSchema.FormalParameterOption.Optional
+    return known.min_input, [place for place, formal in enumerate(known.inputs) if formal.option == optional]

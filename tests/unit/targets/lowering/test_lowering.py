@@ -76,6 +76,7 @@ def test_several_results_and_functions() -> None:
         ("g (float[2] x) => (float[2] y) { y = Relu<odd = 1>(x) }", "attribute odd"),
         ("g (float[2] x) => (float[2] y) { y = Relu() }", "without a required operand"),
         ('g (float[2] x) => (float[2] y) { y = Add(x, "") }', "without a required operand"),
+        ('g (float[2] x) => (float[2] y) { y = Max(x, "") }', "without a required operand"),
     ],
 )
 def test_what_has_no_lowering_is_said(text: str, reason: str) -> None:
