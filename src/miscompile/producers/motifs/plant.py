@@ -311,7 +311,11 @@ class _Planter:
         bound = [one.name for one in self.bound.values()] if not self._hit(self.mutations.same_operand) else []
         for _ in range(6 if pool else 0):
             operand = pool[int(self.rng.random() * len(pool))]
-            if operand.value is not None or operand.name in bound or (within is not None and not operand.facts.inside(*within)):
+            if (
+                operand.value is not None
+                or operand.name in bound
+                or (within is not None and not operand.facts.inside(*within))
+            ):
                 continue
             if _matches(statement, operand.shape, self.sizes):
                 return operand

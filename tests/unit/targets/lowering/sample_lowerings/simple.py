@@ -42,3 +42,9 @@ def reshape(x: Any, shape: tuple[int, ...], *, allowzero: int = 0) -> Any:
 def split(x: Any, sizes: tuple[int, ...] | None = None, *, axis: int = 0, outputs: int, num_outputs: int = 0) -> Any:
     """Pieces."""
     return tuple(np.array_split(x, outputs, axis))
+
+
+@lowers("Max")
+def largest(*xs: Any) -> Any:
+    """The largest of several operands."""
+    return np.maximum.reduce(xs)
