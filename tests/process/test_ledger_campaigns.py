@@ -107,7 +107,7 @@ def _campaigns(out: Path) -> dict[int, Any]:
 @pytest.mark.slow  # a campaign; the verb itself is tested in tests/unit/cli
 def test_recheck_runs_the_scripts_of_a_campaign(tmp_path: Path, start: Start) -> None:
     """One script stands for a release that has the bug fixed: it switches the toy's planted bugs off."""
-    start(tmp_path, TARGET, "--seed", "2", "--workers", "1", "--tests", "100").end(240)
+    start(tmp_path, TARGET, "--seed", "2", "--workers", "1", "--tests", "200").end(240)
     with Store.open(tmp_path, create=False) as store:
         fixed, *others = [one.identifier for one in store.findings("confirmed")]
     script = place(tmp_path, fixed) / "repro.py"
