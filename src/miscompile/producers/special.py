@@ -121,7 +121,9 @@ class OpenScope(Scope):
         return self.given_constant(self.elements(dtype, shape), _anything(dtype))
 
     def elements(self, dtype: str, shape: Shape) -> Tensor:
-        """Draw elements, a share of them special."""
+        """Draw elements, a share of them special. Raises RejectedDraft for a negative size."""
+        if shape and min(shape) < 0:
+            raise RejectedDraft(f"the value wanted here cannot have the shape {shape}")
         rng = self.rng
         usual = draw(rng, dtype, shape, choose_range(dtype, Style(rng.random() < 0.5)))
         count = math.prod(shape)
