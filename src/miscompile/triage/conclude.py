@@ -165,7 +165,8 @@ class _Triage:
             self._tell("reducing", case)
             held, reduced = self._reduce(case, found, guilty, budget)
             if reduced is None:
-                return Concluded(_unconfirmed(self.stored, "the violation does not show again"))
+                shown = " in the build as shipped" if self.about.forced else ""
+                return Concluded(_unconfirmed(self.stored, f"the violation does not show again{shown}"))
             if isinstance(held, BuildPair):
                 held = replace(held, healed=None)
             held = shortest(reduced.case, held, self.pool, stream(self.seed, "sequence"))

@@ -20,8 +20,7 @@ LEVELS: dict[str, dict[str, Any]] = {
     "nopasses": {
         "use_pre_grad_passes": False,
         "use_joint_graph_passes": False,
-        "use_post_grad_passes": False,
-        "pattern_matcher": False,
+        "pattern_matcher": False,  # the passes after it must run: they decompose scans
         "epilogue_fusion": False,
         "max_fusion_size": 1,
         "cpp.max_horizontal_fusion_size": 1,
