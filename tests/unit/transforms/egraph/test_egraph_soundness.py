@@ -8,11 +8,12 @@ from egraph_models import cases, everything, reference, ring, rule_text, rules_o
 
 from evaluation.polyjuice.plant import plant
 from evaluation.polyjuice.verify import Verified, table, verify
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.graph.check import check
-from miscompile.graph.model import Model
+from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import read
 from miscompile.transforms.egraph.choice import Pick
 from miscompile.transforms.egraph.program import program_of
@@ -102,6 +103,8 @@ def compared(case: Case, model: Model, changed: Model) -> str:
     verdict = "same"
     for info, want, got in zip(model.graph.outputs, expected, actual, strict=False):
         one, other = np.asarray(want), np.asarray(got)
+        if isinstance(info.type, TensorType) and one.dtype != DTYPES[info.type.dtype].storage:
+            return "not run"  # onnx's reference gives the mean of a LayerNormalization the type of its data
         assert one.shape == other.shape, info.name
         assert one.dtype == other.dtype, info.name
         if one.dtype.kind in "iub" and not np.array_equal(one, other):

@@ -168,7 +168,7 @@ def test_a_form_is_drawn_from_seed_and_model_alone(name: str) -> None:
 def test_each_place_can_be_changed_alone(name: str) -> None:
     make, _ = FORMS[name]
     alone = 0
-    for sample in samples()[::7]:
+    for sample in samples()[:: 1 if name == "no identity" else 7]:  # few programs have an Identity
         form = make(sample.number)
         assert isinstance(form, Sited)
         for place in form.places(sample.model)[:3]:
