@@ -125,7 +125,7 @@ def compared(case: Case, model: Model, changed: Model) -> str:
 def test_presented_models_compute_what_the_model_computes(pick: Pick) -> None:
     """Integers are fed, so that only division, transcendental functions and overflow may round at all."""
     seen = Counter[str]()
-    for number, case in enumerate(cases(120, seed=len(pick), integral=1.0)):
+    for number, case in enumerate(cases(160, seed=len(pick), integral=1.0)):
         model = read(case.program.payload)
         try:
             changed = Saturated(number, pick).apply(model)
