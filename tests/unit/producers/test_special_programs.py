@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from miscompile.base.dtypes import is_float
-from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.errors import RejectedDraft, SpecError, UsageError
 from miscompile.core.tensor import Array
 from miscompile.graph.check import check
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.special import EXPONENTIAL, SQUARES, least, least_normal, special_elements
 from miscompile.ops.support import Support
-from miscompile.producers.special import SpecialOptions, SpecialProducer
+from miscompile.ops.values import Range
+from miscompile.producers.special import OpenScope, OpenSite, SpecialOptions, SpecialProducer
 
 PRODUCER = SpecialProducer(SpecialOptions(), Support(open=True))
 
@@ -44,6 +46,20 @@ def test_motifs_are_planted_on_special_values() -> None:
         odd += any(is_float(value.dtype) and not np.isfinite(value.array).all() for value in case.feeds[0])
     assert max(sizes) >= 4
     assert odd > 15
+
+
+def test_a_motif_that_wants_a_value_of_a_negative_size_is_given_up() -> None:
+    scope = OpenScope(random.Random(1), 21, SpecialOptions(), OperatorLimits(), Support(open=True))
+    with pytest.raises(RejectedDraft, match="cannot have the shape"):
+        scope.drawn_constant("float32", (2, -1), Range(-1, 1, False))
+
+
+def test_a_second_operand_may_be_one_number_in_a_larger_tensor() -> None:
+    scope = OpenScope(random.Random(1), 21, SpecialOptions(), OperatorLimits(), Support(open=True))
+    drawn = [OpenSite(scope, "float32").partner((3,)).value for _ in range(200)]
+    tensors = [value for value in drawn if value is not None and value.size > 1]
+    repeated = [value for value in tensors if len(set(value.view(np.uint32).ravel().tolist())) == 1]
+    assert {value.shape == (3,) for value in repeated} == {True, False}
 
 
 def test_the_same_stream_gives_the_same_program() -> None:

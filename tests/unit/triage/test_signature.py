@@ -39,6 +39,7 @@ MESSAGES = [
         "In Node <name>, Error Graph must be in SSA form",
     ),
     ("node name: layer.3/add failed", "node <name> failed"),
+    ("of output arg (Cast_v1/copy_0) of node (/copy) is bad", "of output arg <name> of node <name> is bad"),
     ("/onnxruntime_src/onnxruntime/core/graph/graph.cc:1234 Resolve", "graph.cc:# Resolve"),
     ("C:/work/src/einsum.h:7", "einsum.h:#"),
     ("cannot open /tmp/abc123/model.onnx now", "cannot open <path> now"),
