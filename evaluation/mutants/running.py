@@ -10,6 +10,8 @@ from evaluation.mutants.stepwise import ELSEWHERE, Trace, mutated, trace_of
 from miscompile.core.case import Case
 from miscompile.core.outcome import Observations, Outcome, Raised, Rejected, Stage, TimedOut, Unsupported, Values
 from miscompile.core.run import Run
+from miscompile.graph.careful import careful, must_survive
+from miscompile.producers.disruptive.producer import ORACLE as DISRUPTIVE
 from miscompile.targets.known import known
 from miscompile.targets.toy.adapter import ToySession
 from miscompile.targets.toy.ir import Code
@@ -62,6 +64,9 @@ class SharedRuns:
         payload = case.program.payload
         if payload not in self._read:
             try:
+                if case.recipe.get("oracle") == DISRUPTIVE:
+                    with careful():  # onnx's inference, which the reader calls, may abort on an invalid program
+                        must_survive(lambda: read(payload, REFERENCE_OPERATORS))
                 self._read[payload] = read(payload, REFERENCE_OPERATORS)
             except Exception as error:  # noqa: BLE001 - it is raised again for every run
                 self._read[payload] = error

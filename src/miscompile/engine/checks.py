@@ -12,6 +12,7 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
+from miscompile.targets.derivatives import DERIVATIVE
 from miscompile.targets.guards import GUARDED
 from miscompile.targets.registry import quick_extras, voters_for
 
@@ -28,6 +29,7 @@ CHECKS: Mapping[str, str] = {
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
     "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
+    "gradients": "derivatives of the program, forward and backward, compiled against those that run call by call",
     "votes": "kernels and front end against other runtimes that are installed, by majority",
     "device": "the program on --device against the CPU",
 }
@@ -127,6 +129,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
         "functions": (not functions_of(about), "takes no functions"),
         "memory": (GUARDED not in about.transforms, "does not take memory of ours"),
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
+        "gradients": (not about.derivatives, "differentiates no programs"),
         "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
         "votes": _no_votes(about),
         "sequences": (not about.sequences, "does not let us order its passes"),
@@ -151,6 +154,7 @@ def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
     """Return a family of transforms for each check that has one."""
     found = {
         "functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": relations_of(about),
+        "gradients": derivatives_of(about),
     }  # fmt: skip
     return tuple(found[name] for name in checks if name in found)
 
@@ -166,6 +170,11 @@ def functions_of(about: About) -> Family:
     """Return the transforms with functions that a target supports."""
     names = (*about.function_transforms, *(("functions",) if about.functions else ()))
     return tuple((Spec(name).with_options(**options),) for name in names for options in _VARIANTS)
+
+
+def derivatives_of(about: About) -> Family:
+    """Return the derivatives that a target's adapter computes, in each mode."""
+    return tuple((Spec(DERIVATIVE).with_options(mode=mode),) for mode in about.derivatives)
 
 
 def producers_for(checks: Sequence[str]) -> tuple[str, ...]:

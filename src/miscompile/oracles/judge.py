@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from miscompile.base.errors import ModelError
 from miscompile.base.specs import Spec, spec_text, stored_spec
-from miscompile.core.case import Case
+from miscompile.core.case import Case, Port
 from miscompile.core.outcome import (
     Crashed,
     Defect,
@@ -51,6 +51,7 @@ from miscompile.oracles.montecarlo import (
 )
 from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.second_executor import is_seconding, seconded
+from miscompile.targets.derivatives import result_ports
 from miscompile.transforms.catalogue import (
     STATIC,
     alters,
@@ -95,7 +96,7 @@ def _judge_builds(
     reference, other = outcomes[0], outcomes[1]
     if not isinstance(reference, Values):
         return _bad_reference(runs, reference, other)
-    ports = runs[0].case.program.outputs
+    ports = _ports(runs[0])
     breach = contradiction(ports, reference, symbols_of(runs[0].case))
     if breach and fit_of(runs[0].case, narrowed) == "overflows":
         return Inconclusive("beyond a type that is narrower by design")
@@ -136,6 +137,11 @@ def _judge_builds(
     return _weigh(runs, reference, other, noises, found)
 
 
+def _ports(run: Run) -> tuple[Port, ...]:
+    """Return the outputs of a run, which has further ones where it computes derivatives."""
+    return result_ports(run.case.program, run.build.transform)
+
+
 def _asks_for_symbols(runs: Sequence[Run]) -> bool:
     """Tell whether only the second build has symbolic sizes, which a compiler may refuse."""
     return runs[0].build.transform == STATIC != runs[1].build.transform and is_symbolic(runs[0].case.program.inputs)
@@ -154,7 +160,7 @@ def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
 
 def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
     """Tell whether an output must agree to the bit, in the program itself and in its transformed version."""
-    port = runs[0].case.program.outputs[mismatch.output]
+    port = _ports(runs[0])[mismatch.output]
     transform = runs[1].build.transform
     return not alters(transform) and port.exact and port.name in exact_beside(runs[0].case, transform)
 
@@ -226,7 +232,7 @@ def _violated(
     rule: str,
     **details: Any,  # noqa: ANN401 - JSON values
 ) -> Violated:
-    port = runs[0].case.program.outputs[mismatch.output]
+    port = _ports(runs[0])[mismatch.output]
     message = f"output '{port.name}': {mismatch.detail}"
     more = {"feed": mismatch.feed, "output": mismatch.output, **details}
     return Violated(Evidence(kind, rule, message, runs[1], runs[0], port.name, more))
@@ -234,7 +240,7 @@ def _violated(
 
 def undeclared(run: Run, mismatch: Mismatch) -> Violated:
     """Return the violation of a reference build whose output has another type than onnx infers."""
-    port = run.case.program.outputs[mismatch.output]
+    port = _ports(run)[mismatch.output]
     kind: Literal["shape", "dtype"] = "dtype" if mismatch.kind == "dtype" else "shape"
     message = f"output '{port.name}': the {run.build.level} build gives {mismatch.detail}"
     details = {"feed": mismatch.feed, "output": mismatch.output}

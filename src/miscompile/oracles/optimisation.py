@@ -93,7 +93,8 @@ class Optimisation:
             builds += self._further(rng)
         altered = next((build.transform for build in builds if alters(build.transform)), None)
         if altered:  # such a program is compared with itself only
-            builds = [replace(build, transform=altered) for build in (builds[0], builds[1], self._lesser(rng))]
+            builds = builds[:2] + ([self._lesser(rng)] if self.passes or self.levels else [])
+            builds = [replace(build, transform=altered) for build in builds]
         return tuple(Run(case, self.target, build) for build in builds)
 
     def _further(self, rng: random.Random) -> list[Build]:

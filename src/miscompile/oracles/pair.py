@@ -11,6 +11,7 @@ from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule, is_further, judge_pair
+from miscompile.transforms.catalogue import alters
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,15 @@ class BuildPair:
 def pair_of(
     evidence: Evidence, rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
 ) -> BuildPair:
-    """Return the pair of builds that `evidence` compares; the default reference is the unoptimised build."""
+    """Return the pair of builds that `evidence` compares; the default reference is the unoptimised build.
+
+    A transform that changes the results stays in both builds.
+    """
     target, reference = evidence.faulty.target, evidence.reference
     against = "" if reference is None or reference.target == target else reference.target
-    held, faulty = reference.build if reference else Build("off"), evidence.faulty.build
+    faulty = evidence.faulty.build
+    kept = faulty.transform if alters(faulty.transform) else None
+    held = reference.build if reference else Build("off", transform=kept)
     if faulty == held and not against:
-        faulty = Build("full")
+        faulty = Build("full", transform=kept)
     return BuildPair(target, held, faulty, rule, "confirm", None, against, narrowed, judged_by)

@@ -174,6 +174,8 @@ class About:
     altering: tuple[str, ...] = ()
     """Those of `transforms` that change the program's results, so that an oracle only compares builds with the same
     one. They have an option `noise`, with which the adapter instruments the program with noise."""
+    derivatives: tuple[str, ...] = ()
+    """Modes of the transform `derivative` (`targets/derivatives.py`), for an adapter that has it."""
     variants: Mapping[str, tuple[Spec, ...]] = field(default_factory=dict)
     """For `transforms` with useful options, the specs from which a campaign draws."""
     repeats: tuple[Spec, ...] = ()

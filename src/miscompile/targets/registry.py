@@ -155,6 +155,7 @@ def _through(face: About, via: str) -> About:
         transforms=(),
         function_transforms=(),
         altering=(),
+        derivatives=(),
         sequences=(),
         dynamic=False,
         functions=False,

@@ -8,6 +8,7 @@ from miscompile.core.outcome import Observations, Outcome, Values
 from miscompile.core.pool import Counters, Pool
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
+from miscompile.targets.derivatives import result_ports
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import Share, present
 
@@ -16,7 +17,7 @@ from miscompile.transforms.catalogue import Share, present
 class _Place:
     """Where the outcomes of one run stand in the batch that was sent: a run may become several.
 
-    `outputs` is the number of outputs that the case itself has; a transform may have added some.
+    `outputs` is the number of outputs that are compared; a transform may have added some.
     """
 
     start: int
@@ -108,7 +109,7 @@ def _spread(runs: Sequence[Run]) -> tuple[list[Run], list[_Place]]:
     places = []
     for run in runs:
         shares = _shares(run)
-        places.append(_Place(len(sent), shares, len(run.case.program.outputs)))
+        places.append(_Place(len(sent), shares, len(result_ports(run.case.program, run.build.transform))))
         if len(shares) == 1 and shares[0].case is run.case:
             sent.append(run)
             continue

@@ -18,6 +18,7 @@ from miscompile.oracles.differential import is_mistaken_on
 from miscompile.oracles.majority import REFERENCE, Ballot, count_votes
 from miscompile.oracles.montecarlo import joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
+from miscompile.transforms.catalogue import alters
 
 SidedWith = Literal["reference", "faulty", "neither", ""]
 """The build that the vote agrees with, as evidence names the two; empty where there is no vote, or for both builds."""
@@ -33,6 +34,8 @@ def reference_vote(final: Examination, runner: Runner, narrowed: Mapping[str, st
         return ""
     evidence, sound, wrong = final.verdict.evidence, final.reference, final.faulty
     case = evidence.faulty.case
+    if alters(evidence.faulty.build.transform):  # the reference implementation runs the program itself alone
+        return ""
     if evidence.reference is None or not isinstance(sound, Values) or not isinstance(wrong, Values):
         return ""
     fit = fit_of(case, narrowed)

@@ -60,6 +60,7 @@ from miscompile.graph.read import read
 from miscompile.oracles import memory
 from miscompile.oracles.cost import CALLED, FLOATS, nodes_of
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.derivatives import result_ports
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
@@ -335,7 +336,7 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
         "again": evidence.faulty.build.transform == AGAIN,
         "transform": " ".join(str(run.build.transform) for run in runs if run and run.build.transform),
         "output": output,
-        "declared": _declared(case.program.outputs[output]),
+        "declared": _declared(result_ports(case.program, evidence.faulty.build.transform)[output]),
         "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
         "element": int(evidence.details.get("element", 0)),
         "tolerance": literal(float(f"{tolerance.value:.6g}")),

@@ -7,6 +7,7 @@ generator, whose names are ours (see `settings.py`). Patterns that only apply on
 
 from miscompile.base.specs import Spec
 from miscompile.targets.about import About, CpuCap, Front
+from miscompile.targets.derivatives import DERIVATIVE
 from miscompile.targets.inductor.transforms import TRANSFORMS
 
 GRAPH_PASSES = (
@@ -73,6 +74,8 @@ ABOUT = About(
         "related": (Spec("related"), Spec("related").with_options(share="1.0")),
         "strided": (Spec("strided"),),
     },
+    altering=(DERIVATIVE,),
+    derivatives=("training", "reverse", "forward", "adjoint"),
     lowered=True,
     devices=("cpu", "cuda"),
     max_opset=28,

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,10 +26,13 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
+from miscompile.targets.derivatives import Derivative, moving
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.guards import Guarded
 from miscompile.targets.inductor.about import ABOUT
+from miscompile.targets.inductor.derivatives import directions_like, with_derivatives
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
+from miscompile.targets.inductor.noise import OperandNoise
 from miscompile.targets.inductor.runner import (
     backend_for,
     compile_program,
@@ -125,6 +129,8 @@ class Inductor:
         exec(compile(text.source, "program.py", "exec"), space)
         function = space["program"]
         transform = own_transform(build.transform, TRANSFORMS)
+        if isinstance(transform, Derivative):
+            return self._differentiated(program, build, function, transform)
         strided = transform if isinstance(transform, StridedInputs) else None
         if build.level == "off" and transform is strided:
             return InductorSession(function, build.device, strided)
@@ -136,6 +142,31 @@ class Inductor:
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
             made = compiled(function, _backend(transform, build.level), zeros, build.device)
             return InductorSession(made, build.device, placed or strided, [port.name for port in program.inputs])
+
+    def _differentiated(
+        self, program: Program, build: Build, function: Callable[..., Any], derivative: Derivative
+    ) -> "InductorSession":
+        """Return a session that computes the program and its derivatives; `off` compiles nothing."""
+        if derivative.noise:
+            program = replace(program, inputs=program.inputs[:-1])
+        inputs, outputs = moving(program.inputs), moving(program.outputs)
+        zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
+        ends = [_zeros(port.dtype, port.shape).to(build.device) for port in program.outputs]
+        off = build.level == "off"
+        starts = directions_like(zeros, inputs, derivative.seed)
+        along = directions_like(ends, outputs, derivative.seed)
+        if not off:
+            self._begin(build)
+        if derivative.mode == "training":
+            for place in inputs:
+                zeros[place].requires_grad_()
+
+        def compile_one(one: Callable[..., Any]) -> Callable[..., Any]:
+            return one if off else compiled(one, backend_for(build.level), zeros, build.device)
+
+        with settings.patch(settings_for(build.level, build.disabled, build.device)):
+            made = with_derivatives(function, compile_one, derivative.mode, off, inputs, starts, outputs, along)
+        return (NoisyInductorSession if derivative.noise else InductorSession)(made, build.device)
 
     def _begin(self, build: Build) -> None:
         """Clear the state of the last program, and set the switches for this one."""
@@ -188,6 +219,16 @@ class InductorSession:
         return run_guarded(self._function, arrays, types, way.place, way.fill)
 
 
+class NoisyInductorSession(InductorSession):
+    """A function that computes with noise: the last tensor of a feed is the number of the noise."""
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on a feed without its last tensor, with the noise that this tensor selects."""
+        *own, number = feed
+        with OperandNoise(int(number.array)):
+            return super().run(tuple(own))
+
+
 def to_torch(value: Tensor) -> torch.Tensor:
     """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types without a lowering."""
     if value.dtype not in _KNOWN:
@@ -219,7 +260,11 @@ def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor
 
 
 def compiled(function: Any, backend: Any, given: Sequence[torch.Tensor], device: str = "cpu") -> Any:  # noqa: ANN401
-    """Compile `function` by `backend` for tensors like those `given`, without running the result, and return it."""
+    """Compile `function` by `backend` for tensors like those `given`, without running the result, and return it.
+
+    If some of them require gradients, it is compiled for training; torch may compile the backward pass at its first
+    call.
+    """
     compiling = True
 
     def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401
@@ -234,7 +279,7 @@ def compiled(function: Any, backend: Any, given: Sequence[torch.Tensor], device:
 
     made = compile_program(function, compile_graph)
     try:
-        with torch.no_grad(), on_device(device):
+        with torch.set_grad_enabled(any(value.requires_grad for value in given)), on_device(device):
             made(*given)
     except _CompiledError:
         pass

@@ -26,6 +26,8 @@ def configure() -> None:
     torch.set_num_threads(1)
     torch.backends.nnpack.set_flags(False)  # warns on many processors
     torch._functorch.config.enable_autograd_cache = False
+    if hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):
+        torch._functorch.config.force_non_lazy_backward_lowering = True  # compile a backward pass with the forward one
     os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
 
 

@@ -7,6 +7,7 @@ from miscompile.targets.presentations import PLACEMENT, PRESENTED
 _PRESENTED = """\
 {% set guards = presented == "guarded" and faulty.device == "cpu" %}
 {% set strided = presented == "strided" %}
+{% set derived = presented == "derivative" %}
 {% set presented = presented if presented in ("decomposed", "related", "strided") else "" %}
 {% set nothing = "None" if (presented or guards) and not alike else nothing %}
 {% set before = dict(reference.transform.options) if guards and reference is not none and reference.transform else {} %}
@@ -76,7 +77,7 @@ def run(level, off={{ nothing }}):
     else:
         backend = backend_for(level)
     function = program if level == "off" and not changed else compile_program(program, backend)
-{% else %}
+{% elif not derived %}
     function = program if level == "off" else compile_program(program, backend_for(level))
 {% endif %}
     with torch.no_grad(), torch._inductor.config.patch(settings):
@@ -92,6 +93,10 @@ def run(level, off={{ nothing }}):
         else:
             results = [function(*arrays(feed)) for feed in feeds]
 {% endif %}
+{% elif derived %}
+        values = [arrays(feed{{ ", device" if placed }}) for feed in feeds]
+        function = derivative(level, values[0])
+        results = [function(*one) for one in values]
 {% elif strided %}
         values = [arrays(feed{{ ", device" if placed }}) for feed in feeds]
         results = [function(*(with_strides(one, {{ given.seed }}) if changed else one)) for one in values]
@@ -101,6 +106,22 @@ def run(level, off={{ nothing }}):
     return [[seen(*from_torch(value)) for value in result] for result in results]
 
 
+{% if derived %}
+def derivative(level, values):
+    """Return a function with the results of `program` and, after them, its derivatives."""
+    results = program(*values)
+    inputs, outputs = moving_places(values), moving_places(results)
+    starts = directions_like(values, inputs, {{ given.seed }})
+    ends = directions_like(results, outputs, {{ given.seed }})
+
+    def compiled(function):
+        return function if level == "off" else compile_program(function, backend_for(level))
+
+    mode = "{{ given.mode | default("reverse") }}"
+    return with_derivatives(program, compiled, mode, level == "off", inputs, starts, outputs, ends)
+
+
+{% endif %}
 def arrays(feed{{ ", device" if placed }}):
     """Return the tensors of a feed."""
     found = [tensor(array, {{ 'types.get(name, "")' if types else '""' }}) for name, array in feed.items()]
@@ -117,7 +138,9 @@ _RUN = PLACEMENT + PRESENTED + _PRESENTED + _SWITCHED + _LINES
 SOURCES = tuple(
     f"miscompile.targets.{name}"
     for name in (
+        "directions",
         "guards",
+        "inductor.derivatives",
         "inductor.settings",
         "inductor.decompositions",
         "inductor.relations",

@@ -1,10 +1,11 @@
 """Transforms that Inductor's adapter applies: other decompositions, related operators, inputs in guarded memory or with
-other strides."""
+other strides, derivatives."""
 
 from dataclasses import dataclass
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec
+from miscompile.targets.derivatives import DERIVATIVE, Derivative
 from miscompile.targets.guards import GUARDED, Guarded
 from miscompile.targets.presentations import own_transform
 
@@ -56,7 +57,13 @@ def _need_probability(share: float) -> None:
         raise SpecError("share is a probability: a number from 0 to 1")
 
 
-TRANSFORMS = {"decomposed": Decomposed, "related": Related, "strided": StridedInputs, GUARDED: Guarded}
+TRANSFORMS = {
+    "decomposed": Decomposed,
+    "related": Related,
+    "strided": StridedInputs,
+    GUARDED: Guarded,
+    DERIVATIVE: Derivative,
+}
 """The transforms by name."""
 
 

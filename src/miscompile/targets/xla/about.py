@@ -1,6 +1,7 @@
 """The description of XLA for the CPU, which does not import it."""
 
 from miscompile.targets.about import About, CpuCap, Front
+from miscompile.targets.derivatives import DERIVATIVE
 from miscompile.targets.xla.transforms import TRANSFORMS
 
 PASSES = (
@@ -53,6 +54,8 @@ ABOUT = About(
     max_ir_version=14,
     passes=PASSES,
     transforms=tuple(TRANSFORMS),
+    altering=(DERIVATIVE,),
+    derivatives=("reverse", "forward", "adjoint"),
     settle="miscompile.targets.xla.transforms:settled",
     forced=True,
     devices=("cpu", "cuda"),

@@ -5,7 +5,8 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,22 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.targets.derivatives import Derivative, derivative_of, moving
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
 from miscompile.targets.lowering.table import load
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
+from miscompile.targets.xla.derivatives import directions_like, with_derivatives
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
+from miscompile.targets.xla.noise import noisy
 from miscompile.targets.xla.program import LOWERINGS
 from miscompile.targets.xla.program import program as lowering
 from miscompile.targets.xla.runner import TYPES, XlaFunction
-from miscompile.targets.xla.transforms import TRANSFORMS
+from miscompile.targets.xla.transforms import TRANSFORMS, XlaReload
 
 load(LOWERINGS)  # by the zygote, so that no worker reads the table again
 
@@ -65,12 +69,19 @@ class Xla:
             jax.clear_caches()
             ctypes.CDLL(None).malloc_trim(0)
         self._fired = ()
+        derivative = derivative_of(build.transform)
+        if derivative is not None and derivative.noise:
+            program = replace(program, inputs=program.inputs[:-1])
         with runner.on_device(build.device):
             function = self._function(program)
             ports = [_abstract(port) for port in program.inputs]
+            if derivative is not None:
+                function = _differentiated(function, program, derivative, build.level)
+            if derivative is not None and derivative.noise:
+                return NoisyXlaSession(function, noisy(function, ports))
             if build.level == "off":
                 here = build.device == "cpu" and None not in ports
-                rewrite = runner.reloaded if own_transform(build.transform, TRANSFORMS) else None
+                rewrite = runner.reloaded if _reloads(build) else None
                 return XlaSession(isolated(function, ports, rewrite) if here else runner.eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
@@ -87,7 +98,7 @@ class Xla:
         return lowered_function(read(program.payload))
 
     def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
-        if own_transform(build.transform, TRANSFORMS):
+        if _reloads(build):
             function = runner.reloaded(function, inputs, build.device)
         further: dict[str, Any] = {} if build.device == "cpu" else {**runner.CUDA_OPTIONS}
         if not build.observe:
@@ -100,6 +111,21 @@ class Xla:
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return compiled
+
+
+def _reloads(build: Build) -> bool:
+    return isinstance(own_transform(build.transform, TRANSFORMS), XlaReload)
+
+
+def _differentiated(function: XlaFunction, program: Program, derivative: Derivative, level: str) -> XlaFunction:
+    """Return a function with the results of `function` and its derivatives. Raises UnloweredError for unknown sizes."""
+    inputs, outputs = moving(program.inputs), moving(program.outputs)
+    known = [[_abstract(port) for port in ports] for ports in (program.inputs, program.outputs)]
+    if any(None in shapes for shapes in known):
+        raise UnloweredError("a value without fixed sizes has no lowering of its derivative")
+    starts = directions_like(known[0], inputs, derivative.seed)
+    ends = directions_like(known[1], outputs, derivative.seed)
+    return with_derivatives(function, derivative.mode, level == "off", inputs, starts, outputs, ends)
 
 
 def lowered_function(model: Model) -> XlaFunction:
@@ -123,6 +149,22 @@ class XlaSession:
         with runner.on_device(self._device):
             results = self._function(*map(_native, feed))
             return tuple(_wrap(np.asarray(result)) for result in results)
+
+
+class NoisyXlaSession(XlaSession):
+    """A function that computes with noise: the last tensor of a feed is the number of the noise."""
+
+    def __init__(
+        self, function: XlaFunction, noised: Callable[[Sequence[jax.Array], int], Sequence[jax.Array]]
+    ) -> None:
+        super().__init__(function)
+        self._noised = noised
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on a feed without its last tensor, with the noise that this tensor selects."""
+        *own, number = feed
+        results = self._noised([_native(value) for value in own], int(number.array))
+        return tuple(_wrap(np.asarray(result)) for result in results)
 
 
 def _lacks_cuda() -> list[str]:

@@ -18,6 +18,9 @@ OLDER = {"xla_cpu_use_fusion_emitters": False}
 """Options that select the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5),
 and refuses negative padding."""
 
+Use = Callable[[Any], Any]
+"""What becomes of an operand before a primitive gets it."""
+
 INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that only call a function, with the parameter that contains the function."""
 
@@ -64,8 +67,16 @@ def is_narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
     return bool(jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1)
 
 
-def run_parted(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
-    """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold."""
+def as_it_is(value: Any) -> Any:  # noqa: ANN401 - an array
+    """Return an operand unchanged."""
+    return value
+
+
+def run_parted(body: Any, values: Sequence[Any], use: Use = as_it_is) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
+    """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold.
+
+    `use` is applied to each operand of a primitive before it is used.
+    """
     jaxpr = body.jaxpr
     consts = lax.optimization_barrier(list(body.consts))
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
@@ -75,62 +86,64 @@ def run_parted(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 -
 
     for equation in jaxpr.eqns:
         operands = [get(atom) for atom in equation.invars]
-        known.update(zip(equation.outvars, results_of(equation, operands), strict=True))
+        known.update(zip(equation.outvars, results_of(equation, operands, use), strict=True))
     return [get(atom) for atom in jaxpr.outvars]
 
 
-def results_of(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+def results_of(equation: Any, operands: Sequence[Any], use: Use) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
     """Return the results of one equation behind a barrier."""
     primitive, params = equation.primitive, equation.params
     if primitive.name in INNER:
-        return run_parted(params[INNER[primitive.name]], operands)
+        return run_parted(params[INNER[primitive.name]], operands, use)
     if primitive.name in CONTROL:
-        results = CONTROL[primitive.name](params, operands)
+        results = CONTROL[primitive.name](params, operands, use)
     else:
-        results = primitive.bind(*operands, **primitive.get_bind_params(params))
+        kept = operands[1:] if primitive.name == "pow" else ()  # a negative number has no power of another exponent
+        moved = [*map(use, operands[: len(operands) - len(kept)]), *kept]
+        results = primitive.bind(*moved, **primitive.get_bind_params(params))
     several = results if primitive.multiple_results else [results]
     parted: Sequence[Any] = lax.optimization_barrier(list(several))
     return parted
 
 
-def choose(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def choose(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
     """Return the results of a conditional."""
 
     def branch(body: Any) -> Callable[..., list[Any]]:  # noqa: ANN401
-        return lambda *values: run_parted(body, values)
+        return lambda *values: run_parted(body, values, use)
 
     index, *values = operands
     results: Sequence[Any] = lax.switch(index, [branch(body) for body in params["branches"]], *values)
     return results
 
 
-def repeat(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def repeat(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
     """Return the results of a loop with a condition."""
     first = params["cond_nconsts"]
     second = first + params["body_nconsts"]
     for_test, for_body, states = operands[:first], operands[first:second], operands[second:]
     results: Sequence[Any] = lax.while_loop(
-        lambda carried: run_parted(params["cond_jaxpr"], (*for_test, *carried))[0],
-        lambda carried: run_parted(params["body_jaxpr"], (*for_body, *carried)),
+        lambda carried: run_parted(params["cond_jaxpr"], (*for_test, *carried), use)[0],
+        lambda carried: run_parted(params["body_jaxpr"], (*for_body, *carried), use),
         list(states),
     )
     return results
 
 
-def scan_rows(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def scan_rows(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
     """Return the results of a scan over rows."""
     first, carried = params["num_consts"], params["num_carry"]
     fixed, states, rows = operands[:first], operands[first : first + carried], operands[first + carried :]
 
     def step(values: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = run_parted(params["jaxpr"], (*fixed, *values, *slices))
+        results = run_parted(params["jaxpr"], (*fixed, *values, *slices), use)
         return results[:carried], results[carried:]
 
     last, every = lax.scan(step, list(states), list(rows), length=params["length"], reverse=params["reverse"])
     return (*last, *every)
 
 
-CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any]], Sequence[Any]]] = {
+CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any], Use], Sequence[Any]]] = {
     "cond": choose,
     "while": repeat,
     "scan": scan_rows,

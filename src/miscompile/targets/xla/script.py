@@ -22,22 +22,25 @@ _RUN = (
     + PRESENTED
     + '''\
 {% set exported = presented == "reload" and not placed %}
+{% set derived = presented == "derivative" %}
+{% set whole = "derivative(level)" if derived else "program" %}
 {% set nothing = "None" if exported and not alike else nothing %}
 {% set builds = [faulty, reference] if reference is not none else [faulty] %}
 {% set plain = builds | selectattr("level", "equalto", "off") | map(attribute="device") | unique | list %}
+{% set given_options = dict({"mode": "reverse"}, **given) %}
 {% set given = "arrays(feeds[0])" %}
 {% if not fixed or plain != ["cpu"] and "cpu" not in plain %}
-{% set reference_build = "eager(program)" %}
+{% set reference_build = "eager(%s)" % whole %}
 {% elif plain == ["cpu"] %}
 {% set through = ", reloaded if %s else None" % sees if exported else "" %}
-{% set reference_build = "isolated(program, %s%s)" % (given, through) %}
+{% set reference_build = "isolated(%s, %s%s)" % (whole, given, through) %}
 {% else %}
-{% set reference_build = "eager(program) if further else isolated(program, %s)" % given %}
+{% set reference_build = "eager(%s) if further else isolated(%s, %s)" % (whole, whole, given) %}
 {% endif %}
-{% set compiled = "reloaded(program, %s) if %s else program" % (given, sees) if exported else "program" %}
+{% set compiled = "reloaded(program, %s) if %s else program" % (given, sees) if exported else whole %}
 {% set switched = "off or ()" if exported and nothing == "None" else "off" %}
 {% set further = "further" if placed else "{}" %}
-{% set whole = "compile_function(%s, %s, level, %s, %s)" % (compiled, given, switched, further) %}
+{% set compilation = "compile_function(%s, %s, level, %s, %s)" % (compiled, given, switched, further) %}
 {% if placed %}
 def run(level, off={{ nothing }}):
     """Do what `run_here` does, on the device of this call."""
@@ -55,13 +58,25 @@ def run(level, off={{ nothing if exported else "()" }}):
     if level == "off":  # every primitive alone, by the flags above
         called = {{ reference_build }}
     else:
-        called = {{ whole }}
+        called = {{ compilation }}
 {% else %}
-    called = {{ whole }}
+    called = {{ compilation }}
 {% endif %}
     return [[seen(value) for value in called(*arrays(feed))] for feed in feeds]
 
 
+{% if derived %}
+def derivative(level):
+    """Return a function with the results of `program` and, after them, its derivatives."""
+    values = arrays(feeds[0])
+    results = jax.eval_shape(lambda *given: program(*given), *values)
+    inputs, outputs = moving_places(values), moving_places(results)
+    starts = directions_like(values, inputs, {{ given_options.seed }})
+    ends = directions_like(results, outputs, {{ given_options.seed }})
+    return with_derivatives(program, "{{ given_options.mode }}", level == "off", inputs, starts, outputs, ends)
+
+
+{% endif %}
 def arrays(feed):
     """Return the arrays of a feed."""
     return [tensor(array, {{ 'types.get(name, "")' if types else '""' }}) for name, array in feed.items()]
@@ -99,7 +114,12 @@ SETUP = (
 
 SCRIPT = ScriptLines(
     setup=SETUP,
-    sources=("miscompile.targets.xla.isolated_build", "miscompile.targets.xla.runner"),
+    sources=(
+        "miscompile.targets.directions",
+        "miscompile.targets.xla.derivatives",
+        "miscompile.targets.xla.isolated_build",
+        "miscompile.targets.xla.runner",
+    ),
     imports=("import jax", "import jax.numpy as jnp", "from jax import lax"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,

@@ -1,8 +1,9 @@
-"""The transform that the adapter for XLA applies: export to StableHLO, and import."""
+"""The transforms that the adapter for XLA applies: export to StableHLO and import, and derivatives."""
 
 from dataclasses import dataclass
 
 from miscompile.base.specs import Spec
+from miscompile.targets.derivatives import DERIVATIVE, Derivative
 from miscompile.targets.presentations import own_transform
 
 
@@ -19,7 +20,7 @@ class XlaReload:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": XlaReload}
+TRANSFORMS = {"reload": XlaReload, DERIVATIVE: Derivative}
 """The transforms by name."""
 
 

@@ -14,6 +14,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import to_program
 from miscompile.graph.model import Node, TensorType, ValueInfo
 from miscompile.graph.typing import value_types
+from miscompile.transforms.catalogue import alters
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.validity import VOTER
 
@@ -42,7 +43,7 @@ class ReferenceCapture:
 
     def __init__(self, runner: Runner, target: str, build: Build, voter: Runner | None = None) -> None:
         self._runner, self._target, self._voter = runner, target, voter
-        self._build = replace(build, observe=False)
+        self._build = replace(build, observe=False, transform=None if alters(build.transform) else build.transform)
         self._known: OrderedDict[str, Captured] = OrderedDict()
 
     def __call__(self, draft: Draft) -> Captured:
