@@ -185,7 +185,9 @@ def test_a_target_names_its_transforms_and_their_variants(target: str) -> None:
 
 def test_a_target_says_what_its_transforms_are() -> None:
     assert {target: about(target).altering for target in target_names() if about(target).altering} == {
-        "tvm": ("splice",)
+        "inductor": ("derivative",),
+        "tvm": ("splice",),
+        "xla": ("derivative",),
     }
     for target in target_names():
         assert {*about(target).altering, *about(target).function_transforms} <= set(about(target).transforms)

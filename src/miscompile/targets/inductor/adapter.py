@@ -26,11 +26,11 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
-from miscompile.targets.derivatives import Derivative, moving
+from miscompile.targets.derivatives import Derivative
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.guards import Guarded
 from miscompile.targets.inductor.about import ABOUT
-from miscompile.targets.inductor.derivatives import directions_like, with_derivatives
+from miscompile.targets.inductor.derivatives import directions_like, moving_places, with_derivatives
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.noise import OperandNoise
 from miscompile.targets.inductor.runner import (
@@ -149,9 +149,9 @@ class Inductor:
         """Return a session that computes the program and its derivatives; `off` compiles nothing."""
         if derivative.noise:
             program = replace(program, inputs=program.inputs[:-1])
-        inputs, outputs = moving(program.inputs), moving(program.outputs)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         ends = [_zeros(port.dtype, port.shape).to(build.device) for port in program.outputs]
+        inputs, outputs = moving_places(zeros), moving_places(ends)
         off = build.level == "off"
         starts = directions_like(zeros, inputs, derivative.seed)
         along = directions_like(ends, outputs, derivative.seed)

@@ -10,7 +10,7 @@ import torch
 
 from miscompile.targets.directions import FLOATS, direction
 
-Function = Callable[..., Sequence[torch.Tensor]]
+TensorFunction = Callable[..., Sequence[torch.Tensor]]
 
 
 def moving_places(values: Sequence[torch.Tensor]) -> list[int]:
@@ -26,8 +26,8 @@ def directions_like(values: Sequence[torch.Tensor], places: Sequence[int], seed:
 
 
 def differentiated(
-    function: Function, mode: str, inputs: Sequence[int], along: Sequence[torch.Tensor], outputs: Sequence[int]
-) -> Function:
+    function: TensorFunction, mode: str, inputs: Sequence[int], along: Sequence[torch.Tensor], outputs: Sequence[int]
+) -> TensorFunction:
     """Return a function with the results of `function` and, after them, its derivatives.
 
     `inputs` and `outputs` are the places of the values that have derivatives; `along` are the directions: one for each
@@ -54,7 +54,7 @@ def differentiated(
 
 
 def trained(
-    function: Function, values: Sequence[torch.Tensor], inputs: Sequence[int], along: Sequence[torch.Tensor],
+    function: TensorFunction, values: Sequence[torch.Tensor], inputs: Sequence[int], along: Sequence[torch.Tensor],
     outputs: Sequence[int],
 ) -> Sequence[torch.Tensor]:  # fmt: skip
     """Return the results of `function`, and the gradients of its inputs by a backward pass after it."""
@@ -82,9 +82,9 @@ def product(found: Sequence[torch.Tensor], along: Sequence[torch.Tensor]) -> tor
 
 
 def with_derivatives(
-    function: Function, compiled: Callable[[Function], Function], mode: str, unoptimised: bool,
+    function: TensorFunction, compiled: Callable[[TensorFunction], TensorFunction], mode: str, unoptimised: bool,
     inputs: Sequence[int], starts: Sequence[torch.Tensor], outputs: Sequence[int], ends: Sequence[torch.Tensor],
-) -> Function:  # fmt: skip
+) -> TensorFunction:  # fmt: skip
     """Return a function with the results of `function` and, after them, its derivatives in a mode.
 
     `compiled` compiles whatever is compiled in that mode. `starts` are directions of the inputs at the places `inputs`,

@@ -23,14 +23,14 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
-from miscompile.targets.derivatives import Derivative, derivative_of, moving
+from miscompile.targets.derivatives import Derivative, derivative_of
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
 from miscompile.targets.lowering.table import load
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
-from miscompile.targets.xla.derivatives import directions_like, with_derivatives
+from miscompile.targets.xla.derivatives import directions_like, moving_places, with_derivatives
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
@@ -119,12 +119,12 @@ def _reloads(build: Build) -> bool:
 
 def _differentiated(function: XlaFunction, program: Program, derivative: Derivative, level: str) -> XlaFunction:
     """Return a function with the results of `function` and its derivatives. Raises UnloweredError for unknown sizes."""
-    inputs, outputs = moving(program.inputs), moving(program.outputs)
-    known = [[_abstract(port) for port in ports] for ports in (program.inputs, program.outputs)]
-    if any(None in shapes for shapes in known):
+    given, results = ([_abstract(port) for port in ports] for ports in (program.inputs, program.outputs))
+    if None in given or None in results:
         raise UnloweredError("a value without fixed sizes has no lowering of its derivative")
-    starts = directions_like(known[0], inputs, derivative.seed)
-    ends = directions_like(known[1], outputs, derivative.seed)
+    inputs, outputs = moving_places(given), moving_places(results)
+    starts = directions_like(given, inputs, derivative.seed)
+    ends = directions_like(results, outputs, derivative.seed)
     return with_derivatives(function, derivative.mode, level == "off", inputs, starts, outputs, ends)
 
 

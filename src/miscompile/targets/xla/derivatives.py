@@ -3,7 +3,7 @@
 Standalone scripts contain the functions that they need.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from miscompile.targets.directions import FLOATS, direction
-
-Function = Callable[..., Sequence[jax.Array]]
+from miscompile.targets.xla.runner import XlaFunction
 
 
 def moving_places(values: Sequence[Any]) -> list[int]:
@@ -27,8 +26,8 @@ def directions_like(values: Sequence[Any], places: Sequence[int], seed: int) -> 
 
 
 def differentiated(
-    function: Function, mode: str, inputs: Sequence[int], along: Sequence[Any], outputs: Sequence[int]
-) -> Function:
+    function: XlaFunction, mode: str, inputs: Sequence[int], along: Sequence[Any], outputs: Sequence[int]
+) -> XlaFunction:
     """Return a function with the results of `function` and, after them, its derivatives.
 
     `inputs` and `outputs` are the places of the values that have derivatives; `along` are the directions: one for each
@@ -63,9 +62,9 @@ def product(found: Sequence[jax.Array], along: Sequence[Any]) -> jax.Array:
 
 
 def with_derivatives(
-    function: Function, mode: str, unoptimised: bool,
+    function: XlaFunction, mode: str, unoptimised: bool,
     inputs: Sequence[int], starts: Sequence[Any], outputs: Sequence[int], ends: Sequence[Any],
-) -> Function:  # fmt: skip
+) -> XlaFunction:  # fmt: skip
     """Return a function with the results of `function` and, after them, its derivatives in a mode.
 
     `starts` are directions of the inputs at the places `inputs`, `ends` those of the outputs. In the mode `adjoint` an

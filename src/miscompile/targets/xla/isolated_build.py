@@ -18,7 +18,7 @@ OLDER = {"xla_cpu_use_fusion_emitters": False}
 """Options that select the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5),
 and refuses negative padding."""
 
-Use = Callable[[Any], Any]
+OperandUse = Callable[[Any], Any]
 """What becomes of an operand before a primitive gets it."""
 
 INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
@@ -72,7 +72,7 @@ def as_it_is(value: Any) -> Any:  # noqa: ANN401 - an array
     return value
 
 
-def run_parted(body: Any, values: Sequence[Any], use: Use = as_it_is) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
+def run_parted(body: Any, values: Sequence[Any], use: OperandUse = as_it_is) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
     """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold.
 
     `use` is applied to each operand of a primitive before it is used.
@@ -90,7 +90,7 @@ def run_parted(body: Any, values: Sequence[Any], use: Use = as_it_is) -> list[An
     return [get(atom) for atom in jaxpr.outvars]
 
 
-def results_of(equation: Any, operands: Sequence[Any], use: Use) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+def results_of(equation: Any, operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
     """Return the results of one equation behind a barrier."""
     primitive, params = equation.primitive, equation.params
     if primitive.name in INNER:
@@ -106,7 +106,7 @@ def results_of(equation: Any, operands: Sequence[Any], use: Use) -> Sequence[Any
     return parted
 
 
-def choose(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
+def choose(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
     """Return the results of a conditional."""
 
     def branch(body: Any) -> Callable[..., list[Any]]:  # noqa: ANN401
@@ -117,7 +117,7 @@ def choose(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequenc
     return results
 
 
-def repeat(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
+def repeat(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
     """Return the results of a loop with a condition."""
     first = params["cond_nconsts"]
     second = first + params["body_nconsts"]
@@ -130,7 +130,7 @@ def repeat(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequenc
     return results
 
 
-def scan_rows(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequence[Any]:
+def scan_rows(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
     """Return the results of a scan over rows."""
     first, carried = params["num_consts"], params["num_carry"]
     fixed, states, rows = operands[:first], operands[first : first + carried], operands[first + carried :]
@@ -143,7 +143,7 @@ def scan_rows(params: dict[str, Any], operands: Sequence[Any], use: Use) -> Sequ
     return (*last, *every)
 
 
-CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any], Use], Sequence[Any]]] = {
+CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any], OperandUse], Sequence[Any]]] = {
     "cond": choose,
     "while": repeat,
     "scan": scan_rows,
