@@ -26,10 +26,12 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
+from miscompile.targets.batching import Batched
 from miscompile.targets.derivatives import Derivative
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.guards import Guarded
 from miscompile.targets.inductor.about import ABOUT
+from miscompile.targets.inductor.batching import batched
 from miscompile.targets.inductor.derivatives import directions_like, moving_places, with_derivatives
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.noise import OperandNoise
@@ -131,8 +133,10 @@ class Inductor:
         transform = own_transform(build.transform, TRANSFORMS)
         if isinstance(transform, Derivative):
             return self._differentiated(program, build, function, transform)
+        if isinstance(transform, Batched):
+            function = batched(function)
         strided = transform if isinstance(transform, StridedInputs) else None
-        if build.level == "off" and transform is strided:
+        if build.level == "off" and (transform is strided or isinstance(transform, Batched)):
             return InductorSession(function, build.device, strided)
         placed = transform if isinstance(transform, Guarded) and build.device == "cpu" else None
         self._begin(build)

@@ -8,7 +8,8 @@ _PRESENTED = """\
 {% set guards = presented == "guarded" and faulty.device == "cpu" %}
 {% set strided = presented == "strided" %}
 {% set derived = presented == "derivative" %}
-{% set presented = presented if presented in ("decomposed", "related", "strided") else "" %}
+{% set mapped = presented == "batched" %}
+{% set presented = presented if presented in ("decomposed", "related", "strided", "batched") else "" %}
 {% set nothing = "None" if (presented or guards) and not alike else nothing %}
 {% set before = dict(reference.transform.options) if guards and reference is not none and reference.transform else {} %}
 """
@@ -71,12 +72,15 @@ def run(level, off={{ nothing }}):
 {% if graph_passes or patterns or vectors %}
     switch_off(level, off)
 {% endif %}
-{% if presented and not strided %}
+{% if presented and not strided and not mapped %}
     if changed:
         backend = {{ made }}(level, {{ given.seed }}, {{ given.share }})
     else:
         backend = backend_for(level)
     function = program if level == "off" and not changed else compile_program(program, backend)
+{% elif mapped %}
+    function = batched(program) if changed else program
+    function = function if level == "off" else compile_program(function, backend_for(level))
 {% elif not derived %}
     function = program if level == "off" else compile_program(program, backend_for(level))
 {% endif %}
@@ -140,6 +144,7 @@ SOURCES = tuple(
     for name in (
         "directions",
         "guards",
+        "inductor.batching",
         "inductor.derivatives",
         "inductor.settings",
         "inductor.decompositions",

@@ -1,10 +1,11 @@
 """Transforms that Inductor's adapter applies: other decompositions, related operators, inputs in guarded memory or with
-other strides, derivatives."""
+other strides, batches, derivatives."""
 
 from dataclasses import dataclass
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec
+from miscompile.targets.batching import BATCHED, Batched
 from miscompile.targets.derivatives import DERIVATIVE, Derivative
 from miscompile.targets.guards import GUARDED, Guarded
 from miscompile.targets.presentations import own_transform
@@ -62,6 +63,7 @@ TRANSFORMS = {
     "related": Related,
     "strided": StridedInputs,
     GUARDED: Guarded,
+    BATCHED: Batched,
     DERIVATIVE: Derivative,
 }
 """The transforms by name."""

@@ -23,6 +23,7 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.targets.batching import Batched
 from miscompile.targets.derivatives import Derivative, derivative_of
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
@@ -30,6 +31,7 @@ from miscompile.targets.lowering.table import load
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
+from miscompile.targets.xla.batching import batched
 from miscompile.targets.xla.derivatives import directions_like, moving_places, with_derivatives
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
@@ -75,6 +77,8 @@ class Xla:
         with runner.on_device(build.device):
             function = self._function(program)
             ports = [_abstract(port) for port in program.inputs]
+            if isinstance(own_transform(build.transform, TRANSFORMS), Batched):
+                function = batched(function)
             if derivative is not None:
                 function = _differentiated(function, program, derivative, build.level)
             if derivative is not None and derivative.noise:

@@ -23,8 +23,10 @@ _RUN = (
     + '''\
 {% set exported = presented == "reload" and not placed %}
 {% set derived = presented == "derivative" %}
-{% set whole = "derivative(level)" if derived else "program" %}
-{% set nothing = "None" if exported and not alike else nothing %}
+{% set mapped = presented == "batched" %}
+{% set mapping = "(batched(program) if %s else program)" % sees if not alike else "batched(program)" %}
+{% set whole = "derivative(level)" if derived else mapping if mapped else "program" %}
+{% set nothing = "None" if (exported or mapped) and not alike else nothing %}
 {% set builds = [faulty, reference] if reference is not none else [faulty] %}
 {% set plain = builds | selectattr("level", "equalto", "off") | map(attribute="device") | unique | list %}
 {% set given_options = dict({"mode": "reverse"}, **given) %}
@@ -38,7 +40,7 @@ _RUN = (
 {% set reference_build = "eager(%s) if further else isolated(%s, %s)" % (whole, whole, given) %}
 {% endif %}
 {% set compiled = "reloaded(program, %s) if %s else program" % (given, sees) if exported else whole %}
-{% set switched = "off or ()" if exported and nothing == "None" else "off" %}
+{% set switched = "off or ()" if (exported or mapped) and nothing == "None" else "off" %}
 {% set further = "further" if placed else "{}" %}
 {% set compilation = "compile_function(%s, %s, level, %s, %s)" % (compiled, given, switched, further) %}
 {% if placed %}
@@ -51,7 +53,7 @@ def run(level, off={{ nothing }}):
 
 def run_here(level, off, further):
 {% else %}
-def run(level, off={{ nothing if exported else "()" }}):
+def run(level, off={{ nothing if exported or mapped else "()" }}):
 {% endif %}
     """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
 {% if plain %}
@@ -116,6 +118,7 @@ SCRIPT = ScriptLines(
     setup=SETUP,
     sources=(
         "miscompile.targets.directions",
+        "miscompile.targets.xla.batching",
         "miscompile.targets.xla.derivatives",
         "miscompile.targets.xla.isolated_build",
         "miscompile.targets.xla.runner",

@@ -1,8 +1,9 @@
-"""The transforms that the adapter for XLA applies: export to StableHLO and import, and derivatives."""
+"""The transforms that the adapter for XLA applies: export to StableHLO and import, a batch, derivatives."""
 
 from dataclasses import dataclass
 
 from miscompile.base.specs import Spec
+from miscompile.targets.batching import BATCHED, Batched
 from miscompile.targets.derivatives import DERIVATIVE, Derivative
 from miscompile.targets.presentations import own_transform
 
@@ -20,7 +21,7 @@ class XlaReload:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": XlaReload, DERIVATIVE: Derivative}
+TRANSFORMS = {"reload": XlaReload, BATCHED: Batched, DERIVATIVE: Derivative}
 """The transforms by name."""
 
 
