@@ -12,7 +12,7 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
-from miscompile.targets.derivatives import DERIVATIVE
+from miscompile.targets.derivatives import DERIVATIVE, REWRITINGS
 from miscompile.targets.guards import GUARDED
 from miscompile.targets.registry import quick_extras, voters_for
 
@@ -173,8 +173,10 @@ def functions_of(about: About) -> Family:
 
 
 def derivatives_of(about: About) -> Family:
-    """Return the derivatives that a target's adapter computes, in each mode."""
-    return tuple((Spec(DERIVATIVE).with_options(mode=mode),) for mode in about.derivatives)
+    """Return the derivatives that a target's adapter computes, in each mode, half of them of an equivalent program."""
+    own = [Spec(DERIVATIVE).with_options(mode=mode) for mode in about.derivatives]
+    rewritten = [spec.with_options(of=name) for spec in own for name in REWRITINGS]
+    return tuple((spec,) for spec in (*own * len(REWRITINGS), *rewritten))
 
 
 def producers_for(checks: Sequence[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ from miscompile.oracles.montecarlo import (
 )
 from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.second_executor import is_seconding, seconded
-from miscompile.targets.derivatives import result_ports
+from miscompile.targets.derivatives import of_the_program, result_ports
 from miscompile.transforms.catalogue import (
     STATIC,
     alters,
@@ -291,7 +291,7 @@ def _rounding_transforms(run: Run) -> tuple[Spec | None, ...]:
     """Return the transforms whose noise counts: None (the program itself), and that of `run` if it rounds elsewhere."""
     transform = run.build.transform
     if alters(transform):
-        return (transform,)  # the original program is not compared
+        return (of_the_program(transform),)  # the original program is not compared
     return (None,) if is_own(transform) or keeps_bits(transform) else (None, transform)
 
 

@@ -18,6 +18,7 @@ from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule, is_further, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.targets.derivatives import of_the_program, rewritten_by
 from miscompile.transforms.catalogue import alters, seeded
 
 LEVEL_SHARE = 0.3
@@ -94,7 +95,8 @@ class Optimisation:
         altered = next((build.transform for build in builds if alters(build.transform)), None)
         if altered:  # such a program is compared with itself only
             builds = builds[:2] + ([self._lesser(rng)] if self.passes or self.levels else [])
-            builds = [replace(build, transform=altered) for build in builds]
+            rewritten = [replace(builds[1], transform=altered)] if rewritten_by(altered) else []
+            builds = [*(replace(build, transform=of_the_program(altered)) for build in builds), *rewritten]
         return tuple(Run(case, self.target, build) for build in builds)
 
     def _further(self, rng: random.Random) -> list[Build]:

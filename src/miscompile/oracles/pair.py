@@ -11,6 +11,7 @@ from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule, is_further, judge_pair
+from miscompile.targets.derivatives import of_the_program
 from miscompile.transforms.catalogue import alters
 
 
@@ -82,7 +83,7 @@ def pair_of(
     target, reference = evidence.faulty.target, evidence.reference
     against = "" if reference is None or reference.target == target else reference.target
     faulty = evidence.faulty.build
-    kept = faulty.transform if alters(faulty.transform) else None
+    kept = of_the_program(faulty.transform) if alters(faulty.transform) else None
     held = reference.build if reference else Build("off", transform=kept)
     if faulty == held and not against:
         faulty = Build("full", transform=kept)

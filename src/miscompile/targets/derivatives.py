@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_options
 from miscompile.core.case import Port, Program
 from miscompile.targets.directions import FLOATS
@@ -27,16 +28,28 @@ outputs along a direction (`jvp`). `adjoint`: one number that the unoptimised bu
 others in reverse mode."""
 
 
+REWRITINGS = ("constness", "order", "duplicate", "identity", "wrap")
+"""Transforms that leave every value of a program as it is, and therefore all derivatives, also at corners. Rewrite
+rules do not: a Floor of integers is equal to them, and its derivative is zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class Derivative:
     """Computes derivatives in a `mode`, along directions that `seed` draws (`targets/directions.py`).
 
-    With `noise` the program has a last input, the number of the noise with which its operations compute.
+    `of` names the one of `REWRITINGS` that changes the program first, so that it is the derivative of an equivalent
+    program. With `noise` the program has a last input, the number of the noise with which its operations compute.
     """
 
     seed: int = 0
     mode: Mode = "reverse"
+    of: str = ""
     noise: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for another transform than one of `REWRITINGS`."""
+        if self.of and self.of not in REWRITINGS:
+            raise SpecError(f"there is no derivative of '{self.of}'; there are those of {', '.join(REWRITINGS)}")
 
 
 def derivative_of(transform: Spec | None) -> Derivative | None:
@@ -45,6 +58,21 @@ def derivative_of(transform: Spec | None) -> Derivative | None:
         return None
     made: Derivative = parse_options(Derivative, dict(transform.options), DERIVATIVE)
     return made
+
+
+def rewritten_by(transform: Spec | None) -> Spec | None:
+    """Return the transform that changes the program before its derivative is computed, with its seed; None for none."""
+    derivative = derivative_of(transform)
+    if derivative is None or not derivative.of:
+        return None
+    return Spec(derivative.of).with_options(seed=str(derivative.seed))
+
+
+def of_the_program(transform: Spec | None) -> Spec | None:
+    """Return a derivative as it is of the program itself; other transforms as they are."""
+    if transform is None or rewritten_by(transform) is None:
+        return transform
+    return Spec(transform.name, tuple(option for option in transform.options if option[0] != "of"))
 
 
 def moving(ports: Sequence[Port]) -> list[int]:

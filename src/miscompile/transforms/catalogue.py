@@ -21,6 +21,7 @@ from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import exact_outputs
+from miscompile.targets.derivatives import rewritten_by
 from miscompile.targets.registry import faces
 from miscompile.transforms.kinds import Feeding, Fixing, Picking, Sited, Storing, Transform
 
@@ -149,6 +150,7 @@ def may_be_refused(transform: Spec | None) -> bool:
     It may if the transform adds operators or kinds of nodes that the program does not have. A transform whose programs
     every target that supports it must take says so in an attribute `may_be_refused`.
     """
+    transform = rewritten_by(transform) or transform  # the derivative of such a program
     if transform is None or transform in SEEDLESS or is_own(transform):
         return False
     return bool(getattr(transform_of(transform), "may_be_refused", True))

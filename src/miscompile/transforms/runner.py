@@ -8,7 +8,7 @@ from miscompile.core.outcome import Observations, Outcome, Values
 from miscompile.core.pool import Counters, Pool
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
-from miscompile.targets.derivatives import result_ports
+from miscompile.targets.derivatives import of_the_program, result_ports, rewritten_by
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import Share, present
 
@@ -113,13 +113,19 @@ def _spread(runs: Sequence[Run]) -> tuple[list[Run], list[_Place]]:
         if len(shares) == 1 and shares[0].case is run.case:
             sent.append(run)
             continue
-        build = replace(run.build, transform=None)
+        build = replace(run.build, transform=of_the_program(run.build.transform) if _is_derivative(run) else None)
         sent += [replace(run, case=share.case, build=build) for share in shares]
     return sent, places
 
 
+def _is_derivative(run: Run) -> bool:
+    return rewritten_by(run.build.transform) is not None
+
+
 def _shares(run: Run) -> tuple[Share, ...]:
     transform = run.build.transform
+    if _is_derivative(run):
+        return present(run.case, rewritten_by(transform))
     if transform is None or transform.name in parse_target(run.target).about.transforms:
         return (Share(run.case, tuple(range(len(run.case.feeds)))),)
     return present(run.case, transform)

@@ -40,6 +40,7 @@ from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About, ScriptLines
+from miscompile.targets.derivatives import of_the_program, rewritten_by
 from miscompile.targets.known import KnownBug, ProgramPattern, known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.upstream import UpstreamStory
@@ -214,8 +215,11 @@ class _Triage:
         transform = found.faulty.transform
         if transform is None or not isinstance(found, BuildPair):
             return case, found
-        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, transform=None))
-        for candidate in materialised(case, transform, reprogram):
+        first = rewritten_by(transform)
+        left = of_the_program(transform) if first else None
+        faulty = replace(found.faulty, transform=left)
+        plain = replace(found, reference=Build("off", transform=left), faulty=faulty)
+        for candidate in materialised(case, first or transform, reprogram):
             seen = examine(candidate, plain, self.pool, stream(self.seed, "plain"))
             if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self.kind:
                 return candidate, plain

@@ -44,6 +44,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
 from miscompile.base.errors import MiscompileError, ModelError, UsageError
+from miscompile.base.specs import Spec
 from miscompile.codegen.layout import array, assign, call
 from miscompile.codegen.literals import array_code, literal, native, quoted
 from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload_code
@@ -60,7 +61,7 @@ from miscompile.graph.read import read
 from miscompile.oracles import memory
 from miscompile.oracles.cost import CALLED, FLOATS, nodes_of
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.derivatives import result_ports
+from miscompile.targets.derivatives import result_ports, rewritten_by
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
@@ -253,13 +254,18 @@ def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
     """
     seen = []
     for run in (evidence.reference, evidence.faulty):
-        transform = run.build.transform if run is not None else None
+        transform = _applied_here(run.build.transform) if run is not None else None
         shares = present(case, transform) if transform and not is_own(transform) and transform != AGAIN else ()
         place = int(evidence.details.get("feed", 0))
         chosen = next((share for share in shares if place in share.feeds), None)
         shown = case if chosen is None else chosen.case
         seen.append(replace(shown, feeds=(case.feeds[place],)) if transform == STATIC else shown)
     return seen[0], seen[1]
+
+
+def _applied_here(transform: Spec | None) -> Spec | None:
+    """Return the transform that changes the program before it is spelled; the adapter's own are in the templates."""
+    return rewritten_by(transform) or transform
 
 
 def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
@@ -380,7 +386,7 @@ def _reference_feed(evidence: Evidence) -> int:
 
 def _faulty_feed(case: Case, evidence: Evidence) -> int:
     """Return the index of the decisive feed in the faulty run, which may have only that feed, or each feed twice."""
-    feed, transform = int(evidence.details.get("feed", 0)), evidence.faulty.build.transform
+    feed, transform = int(evidence.details.get("feed", 0)), _applied_here(evidence.faulty.build.transform)
     shares = present(case, transform) if transform and transform != STATIC and not is_own(transform) else ()
     answering = next((share.feeds for share in shares if feed in share.feeds), (*range(feed), feed))
     return len(answering) - 1 - answering[::-1].index(feed)

@@ -9,7 +9,7 @@ from miscompile.base.errors import SpecError
 from miscompile.base.specs import parse_spec
 from miscompile.core.case import Port, Program
 from miscompile.engine.checks import chosen, families
-from miscompile.targets.derivatives import Derivative, derivative_of, moving, result_ports
+from miscompile.targets.derivatives import Derivative, derivative_of, moving, of_the_program, result_ports, rewritten_by
 from miscompile.targets.directions import direction
 from miscompile.targets.registry import parse_target
 from miscompile.targets.rounding import EPS, SHIFTS, signs
@@ -50,6 +50,15 @@ def test_other_transforms_add_nothing() -> None:
         assert result_ports(PROGRAM, spec) is PROGRAM.outputs
 
 
+def test_the_transform_before_a_derivative_has_its_seed() -> None:
+    spec = parse_spec("derivative{mode=forward, of=order, seed=7}")
+    assert rewritten_by(spec) == parse_spec("order{seed=7}")
+    assert of_the_program(spec) == parse_spec("derivative{mode=forward, seed=7}")
+    for other in (None, parse_spec("order{seed=7}"), parse_spec("derivative{mode=forward}")):
+        assert rewritten_by(other) is None
+        assert of_the_program(other) == other
+
+
 def test_floats_alone_have_derivatives() -> None:
     assert moving(PROGRAM.inputs) == [0, 2]
 
@@ -72,7 +81,9 @@ def test_a_shift_moves_zeros_alone() -> None:
         assert np.finfo(kind).eps == EPS[dtype]
 
 
-@pytest.mark.parametrize("text", ["derivative{mode=sideways}", "derivative{seed=x}", "derivative{share=0.5}"])
+@pytest.mark.parametrize(
+    "text", ["derivative{mode=sideways}", "derivative{seed=x}", "derivative{share=0.5}", "derivative{of=egraph}"]
+)
 def test_bad_options_are_refused(text: str) -> None:
     with pytest.raises(SpecError):
         derivative_of(parse_spec(text))
@@ -108,6 +119,7 @@ def test_the_check_draws_every_mode(target: str) -> None:
     assert chosen(["gradients"], [about]) == ("gradients",)
     (family,) = families(("gradients",), about)
     assert {dict(spec.options)["mode"] for (spec,) in family} == set(about.derivatives)
+    assert sum("of" in dict(spec.options) for (spec,) in family) == len(family) / 2
     assert "derivative" not in {spec.name for drawn in families(("exact",), about)[0] for spec in drawn}
 
 

@@ -75,6 +75,7 @@ ABOUT = About(
         "strided": (Spec("strided"),),
     },
     altering=(DERIVATIVE,),
+    masks=((r"(?s)tensors: call_\w+ .*?\): got ", "tensors: got "),),  # which call it is, and its arguments
     derivatives=("training", "reverse", "forward", "adjoint"),
     lowered=True,
     devices=("cpu", "cuda"),

@@ -21,6 +21,12 @@ and refuses negative padding."""
 OperandUse = Callable[[Any], Any]
 """What becomes of an operand before a primitive gets it."""
 
+MOVES = frozenset({
+    "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "copy_p", "dynamic_slice", "expand_dims",
+    "gather", "pad", "reshape", "rev", "select_n", "slice", "squeeze", "stop_gradient", "transpose",
+})  # fmt: skip
+"""Primitives that round nothing, so that noise on their operands would only be that on the next use."""
+
 INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that only call a function, with the parameter that contains the function."""
 
@@ -98,12 +104,18 @@ def results_of(equation: Any, operands: Sequence[Any], use: OperandUse) -> Seque
     if primitive.name in CONTROL:
         results = CONTROL[primitive.name](params, operands, use)
     else:
-        kept = operands[1:] if primitive.name == "pow" else ()  # a negative number has no power of another exponent
-        moved = [*map(use, operands[: len(operands) - len(kept)]), *kept]
-        results = primitive.bind(*moved, **primitive.get_bind_params(params))
+        results = primitive.bind(*used(primitive.name, operands, use), **primitive.get_bind_params(params))
     several = results if primitive.multiple_results else [results]
     parted: Sequence[Any] = lax.optimization_barrier(list(several))
     return parted
+
+
+def used(primitive: str, operands: Sequence[Any], use: OperandUse) -> list[Any]:
+    """Return the operands of a primitive after `use`; a negative number has no power of an exponent that has moved."""
+    if primitive in MOVES:
+        return list(operands)
+    changed = 1 if primitive == "pow" else len(operands)
+    return [*map(use, operands[:changed]), *operands[changed:]]
 
 
 def choose(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:

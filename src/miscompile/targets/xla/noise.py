@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -31,16 +30,16 @@ def noisy(
 
     def run(drawn: jax.Array, *values: jax.Array) -> list[Any]:
         places = itertools.count()
+        factors = {name: (1 + ULPS * EPS[name] * drawn).astype(name) for name in FLOATS}
+        shifts = {name: (SHIFTS[name] * drawn).astype(name) for name in FLOATS}
 
-        def use(value: Any) -> Any:  # noqa: ANN401 - an array or a literal
-            kind = jnp.result_type(value)
-            if kind.name not in FLOATS:
-                return value
-            shape = jnp.shape(value)
+        def use(value: Any) -> Any:  # noqa: ANN401 - an array or a number
+            if not isinstance(value, jax.Array) or value.dtype.name not in FLOATS:
+                return value  # a literal, or no float
             start = next(places) * _STEPS % _PERIOD
-            moved = lax.reshape(drawn[start : start + math.prod(shape)], shape)
-            factor = (1 + ULPS * EPS[kind.name] * moved).astype(kind)
-            return value * factor + (SHIFTS[kind.name] * moved).astype(kind)
+            end = start + math.prod(value.shape)
+            factor, shift = (vectors[value.dtype.name][start:end] for vectors in (factors, shifts))
+            return value * lax.reshape(factor, value.shape) + lax.reshape(shift, value.shape)
 
         return [use(result) for result in run_parted(traced, values, use)]
 
