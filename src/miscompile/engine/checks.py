@@ -175,7 +175,7 @@ def functions_of(about: About) -> Family:
 def derivatives_of(about: About) -> Family:
     """Return the derivatives that a target's adapter computes, in each mode, half of them of an equivalent program."""
     own = [Spec(DERIVATIVE).with_options(mode=mode) for mode in about.derivatives]
-    rewritten = [spec.with_options(of=name) for spec in own for name in REWRITINGS]
+    rewritten = [spec.with_options(rewriting=name) for spec in own for name in REWRITINGS]
     return tuple((spec,) for spec in (*own * len(REWRITINGS), *rewritten))
 
 

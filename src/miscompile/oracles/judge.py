@@ -51,7 +51,7 @@ from miscompile.oracles.montecarlo import (
 )
 from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.second_executor import is_seconding, seconded
-from miscompile.targets.derivatives import of_the_program, result_ports
+from miscompile.targets.derivatives import noises_of, result_ports
 from miscompile.transforms.catalogue import (
     STATIC,
     alters,
@@ -290,8 +290,8 @@ def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[Spec | None], narrowed
 def _rounding_transforms(run: Run) -> tuple[Spec | None, ...]:
     """Return the transforms whose noise counts: None (the program itself), and that of `run` if it rounds elsewhere."""
     transform = run.build.transform
-    if alters(transform):
-        return (of_the_program(transform),)  # the original program is not compared
+    if transform is not None and alters(transform):
+        return noises_of(transform)  # the original program is not compared
     return (None,) if is_own(transform) or keeps_bits(transform) else (None, transform)
 
 

@@ -1,6 +1,6 @@
 """The transform `batched`: a program mapped over a new axis by its library (`jax.vmap`, `torch.vmap`).
 
-The first row of the batch is the program's own input, so the first row of each result must be the program's result.
+Both rows of the batch are the program's own input, so the first row of each result must be the program's result.
 Batched operations may add in another order, which the noise of the unoptimised program covers; exact outputs keep their
 bits.
 """
@@ -13,10 +13,10 @@ BATCHED = "batched"
 
 @dataclass(frozen=True, slots=True)
 class Batched:
-    """Runs the program on two rows at once: its inputs, and these with the elements of floats in reverse order.
+    """Runs the program on two equal rows at once.
 
-    Reversed floats stay within the domain of the program mostly, and integers, which may be indices, are the same in
-    both rows. `seed` exists because every drawn transform gets one; it has no effect.
+    Other values in the second row could leave the domain of the program: an index out of range, a loop without end.
+    `seed` exists because every drawn transform gets one; it has no effect.
     """
 
     seed: int = 0

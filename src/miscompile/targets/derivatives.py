@@ -21,12 +21,15 @@ from miscompile.targets.directions import FLOATS
 DERIVATIVE = "derivative"
 """The name of the transform."""
 
-Mode = Literal["training", "reverse", "forward", "adjoint"]
+Mode = Literal["training", "reverse", "forward", "adjoint", "pullback"]
 """`reverse`: the gradients of the inputs, as one program (`torch.func.vjp`, `jax.vjp`). `training`: the same as people
 train, so that forward and backward pass are compiled apart and share saved values. `forward`: the derivatives of the
 outputs along a direction (`jvp`). `adjoint`: one number that the unoptimised build computes in forward mode and the
-others in reverse mode."""
+others in reverse mode. `pullback`: the same number, in reverse mode at every level, for the noise of the others."""
 
+
+WORDS = ("gradient of ", "tangent of ", "adjoint product")
+"""How the names of results begin that are derivatives."""
 
 REWRITINGS = ("constness", "order", "duplicate", "identity", "wrap")
 """Transforms that leave every value of a program as it is, and therefore all derivatives, also at corners. Rewrite
@@ -37,19 +40,19 @@ rules do not: a Floor of integers is equal to them, and its derivative is zero."
 class Derivative:
     """Computes derivatives in a `mode`, along directions that `seed` draws (`targets/directions.py`).
 
-    `of` names the one of `REWRITINGS` that changes the program first, so that it is the derivative of an equivalent
-    program. With `noise` the program has a last input, the number of the noise with which its operations compute.
+    `rewriting` names the one of `REWRITINGS` that changes the program first, so that it is the derivative of an
+    equivalent program. With `noise` the program has a last input, the number of the noise with which it computes.
     """
 
     seed: int = 0
     mode: Mode = "reverse"
-    of: str = ""
+    rewriting: str = ""
     noise: bool = False
 
     def __post_init__(self) -> None:
         """Raise SpecError for another transform than one of `REWRITINGS`."""
-        if self.of and self.of not in REWRITINGS:
-            raise SpecError(f"there is no derivative of '{self.of}'; there are those of {', '.join(REWRITINGS)}")
+        if self.rewriting and self.rewriting not in REWRITINGS:
+            raise SpecError(f"'{self.rewriting}' changes no program before its derivative; {', '.join(REWRITINGS)} do")
 
 
 def derivative_of(transform: Spec | None) -> Derivative | None:
@@ -63,16 +66,28 @@ def derivative_of(transform: Spec | None) -> Derivative | None:
 def rewritten_by(transform: Spec | None) -> Spec | None:
     """Return the transform that changes the program before its derivative is computed, with its seed; None for none."""
     derivative = derivative_of(transform)
-    if derivative is None or not derivative.of:
+    if derivative is None or not derivative.rewriting:
         return None
-    return Spec(derivative.of).with_options(seed=str(derivative.seed))
+    return Spec(derivative.rewriting).with_options(seed=str(derivative.seed))
 
 
 def of_the_program(transform: Spec | None) -> Spec | None:
     """Return a derivative as it is of the program itself; other transforms as they are."""
     if transform is None or rewritten_by(transform) is None:
         return transform
-    return Spec(transform.name, tuple(option for option in transform.options if option[0] != "of"))
+    return Spec(transform.name, tuple(option for option in transform.options if option[0] != "rewriting"))
+
+
+def noises_of(transform: Spec) -> tuple[Spec, ...]:
+    """Return the transforms whose sensitivities count where builds under `transform` are compared.
+
+    Two builds of an adjoint product are in different modes. An infinite derivative of a value that is not selected is
+    no part of the one in forward mode, and gives NaN in reverse mode.
+    """
+    own = of_the_program(transform) or transform
+    derivative = derivative_of(own)
+    both = derivative is not None and derivative.mode == "adjoint"
+    return (own, own.with_options(mode="pullback")) if both else (own,)
 
 
 def moving(ports: Sequence[Port]) -> list[int]:
@@ -89,8 +104,8 @@ def result_ports(program: Program, transform: Spec | None) -> tuple[Port, ...]:
     if derivative is None:
         return program.outputs
     inexact = tuple(port._replace(exact=False) for port in program.outputs)
-    if derivative.mode == "adjoint":
-        return (*inexact, Port("adjoint product", "float64", ()))
+    if derivative.mode in ("adjoint", "pullback"):
+        return (*inexact, Port(WORDS[2], "float64", ()))
     of = program.outputs if derivative.mode == "forward" else program.inputs
-    word = "tangent" if derivative.mode == "forward" else "gradient"
-    return (*inexact, *(Port(f"{word} of {of[place].name}", of[place].dtype, of[place].shape) for place in moving(of)))
+    word = WORDS[derivative.mode == "forward"]
+    return (*inexact, *(Port(f"{word}{of[place].name}", of[place].dtype, of[place].shape) for place in moving(of)))

@@ -21,7 +21,8 @@ from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import exact_outputs
-from miscompile.targets.derivatives import rewritten_by
+from miscompile.targets.batching import BATCHED
+from miscompile.targets.derivatives import derivative_of, rewritten_by
 from miscompile.targets.registry import faces
 from miscompile.transforms.kinds import Feeding, Fixing, Picking, Sited, Storing, Transform
 
@@ -150,7 +151,12 @@ def may_be_refused(transform: Spec | None) -> bool:
     It may if the transform adds operators or kinds of nodes that the program does not have. A transform whose programs
     every target that supports it must take says so in an attribute `may_be_refused`.
     """
+    derivative = derivative_of(transform)
+    if derivative is not None and derivative.mode == "adjoint":
+        return True  # the reference is in forward mode, and not every operation can be transposed
     transform = rewritten_by(transform) or transform  # the derivative of such a program
+    if transform is not None and transform.name == BATCHED:
+        return True  # a library does not map every operation
     if transform is None or transform in SEEDLESS or is_own(transform):
         return False
     return bool(getattr(transform_of(transform), "may_be_refused", True))

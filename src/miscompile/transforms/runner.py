@@ -113,18 +113,18 @@ def _spread(runs: Sequence[Run]) -> tuple[list[Run], list[_Place]]:
         if len(shares) == 1 and shares[0].case is run.case:
             sent.append(run)
             continue
-        build = replace(run.build, transform=of_the_program(run.build.transform) if _is_derivative(run) else None)
+        build = replace(run.build, transform=of_the_program(run.build.transform) if _rewrites_first(run) else None)
         sent += [replace(run, case=share.case, build=build) for share in shares]
     return sent, places
 
 
-def _is_derivative(run: Run) -> bool:
+def _rewrites_first(run: Run) -> bool:
     return rewritten_by(run.build.transform) is not None
 
 
 def _shares(run: Run) -> tuple[Share, ...]:
     transform = run.build.transform
-    if _is_derivative(run):
+    if _rewrites_first(run):
         return present(run.case, rewritten_by(transform))
     if transform is None or transform.name in parse_target(run.target).about.transforms:
         return (Share(run.case, tuple(range(len(run.case.feeds)))),)

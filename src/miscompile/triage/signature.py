@@ -27,6 +27,7 @@ from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
 from miscompile.oracles import memory
+from miscompile.targets.derivatives import WORDS
 from miscompile.targets.registry import parse_target
 
 MESSAGE_LENGTH = 300
@@ -240,6 +241,8 @@ def _chain(model: Model) -> str:
 
 def _form(evidence: Evidence, model: Model) -> str:
     if evidence.rule == "declared":
+        if evidence.output.startswith(WORDS):
+            return canonical_form(model)  # a derivative, which no node of the program makes
         makers = [node.op for node in model.graph.nodes if evidence.output in node.outputs]
         if not makers:
             return "a constant" if evidence.output in model.graph.initializers else "an input"

@@ -15,7 +15,7 @@ from miscompile.core.examination import conclude
 from miscompile.core.outcome import Outcome, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.core.verdict import Evidence, Holds, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Violated
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.emit import to_program
@@ -24,6 +24,7 @@ from miscompile.oracles.montecarlo import numbered
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.targets.derivatives import result_ports
 from miscompile.targets.directions import direction
+from miscompile.transforms.runner import TransformingRunner
 from miscompile.triage.confirm import run_script
 from miscompile.triage.script import write_script
 
@@ -50,6 +51,13 @@ g (float[4] x, float[4] w) => (float[4] y) { a = Mul(x, w) b = Relu(a) y = Add(b
 
 SATURATED = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[4] x, float[4] w) => (float[4] y) { a = Mul(x, w) y = Tanh(a) }"""
+
+HALVES = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x) => (float[2,3] z) { y = Cast<to = 10>(x) z = Cast<to = 1>(y) }"""
+POOLED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,1,6] x) => (float[1,1,3] y) { y = MaxPool<kernel_shape = [2], strides = [2]>(x) }"""
+MASKED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x, bool[2] c) => (float[2] y) { s = Sqrt(x) y = Where(c, s, x) }"""
 
 INTEGERS = """<ir_version: 8, opset_import: ["" : 17]>
 g (int32[3] x) => (int32[3] y) { y = Add(x, x) }"""
@@ -117,9 +125,10 @@ def test_tangents_are_those_of_differences(pool: LocalPool) -> None:
         assert np.allclose(found[3 + place], (sides[0][place] - sides[1][place]) / (2 * step), atol=1e-7)
 
 
+@pytest.mark.parametrize("text", [SMOOTH, HALVES])
 @pytest.mark.parametrize("mode", MODES)
-def test_outputs_are_those_that_are_declared_and_builds_agree(pool: LocalPool, mode: str) -> None:
-    item = case_of(SMOOTH)
+def test_outputs_are_those_that_are_declared_and_builds_agree(pool: LocalPool, mode: str, text: str) -> None:
+    item = case_of(text)
     runs = tuple(Run(item, "inductor", Build(level, transform=derivative(mode))) for level in ("off", "full"))
     outcomes = pool.run(runs)
     ports = result_ports(item.program, derivative(mode))
@@ -128,6 +137,44 @@ def test_outputs_are_those_that_are_declared_and_builds_agree(pool: LocalPool, m
         found = outcome.results[0]
         assert [(one.dtype, one.array.shape) for one in found if one] == [(port.dtype, port.shape) for port in ports]
     assert isinstance(conclude(runs, outcomes, Optimisation("inductor"), pool).verdict, Holds)
+
+
+@pytest.mark.parametrize("text", [SMOOTH, POOLED])
+@pytest.mark.parametrize("mode", MODES)
+def test_another_derivative_is_a_violation(pool: LocalPool, mode: str, text: str) -> None:
+    item = case_of(text)
+    runs = tuple(Run(item, "inductor", Build(level, transform=derivative(mode))) for level in ("off", "off"))
+    plain, other = pool.run(runs)
+    assert isinstance(other, Values)
+    row = list(other.results[0])
+    value = row[-1]
+    assert value is not None
+    row[-1] = Tensor(value.dtype, np.asarray(value.array * 1.001, value.array.dtype))
+    moved = Values((tuple(row), *other.results[1:]), other.observations)
+    verdict = conclude(runs, [plain, moved], Optimisation("inductor"), pool).verdict
+    assert isinstance(verdict, Violated), verdict
+    assert verdict.evidence.output == result_ports(item.program, derivative(mode))[-1].name
+
+
+def test_an_infinite_derivative_of_what_is_not_selected_is_not_judged(pool: LocalPool) -> None:
+    item = case_of(MASKED, floats(0, 4), Tensor("bool", np.asarray([False, True])))
+    runs = tuple(Run(item, "inductor", Build(level, transform=derivative("adjoint"))) for level in ("off", "full"))
+    outcomes = pool.run(runs)
+    assert np.isfinite(rows(outcomes[0])[-1])
+    assert isinstance(conclude(runs, outcomes, Optimisation("inductor"), pool).verdict, Inconclusive)
+
+
+@pytest.mark.parametrize("rewriting", ["constness", "wrap"])
+def test_equivalent_programs_have_the_same_derivatives(pool: LocalPool, rewriting: str) -> None:
+    item = case_of(SMOOTH)
+    plain = derivative("training")
+    other = plain.with_options(rewriting=rewriting)
+    builds = Build("off", transform=plain), Build("full", transform=other)
+    runs = tuple(Run(item, "inductor", build) for build in builds)
+    opened = TransformingRunner(pool)
+    verdict = conclude(runs, opened.run(runs), Optimisation("inductor"), opened).verdict
+    assert isinstance(verdict, Holds | Inconclusive), verdict
+    assert rewriting == "wrap" or isinstance(verdict, Holds)
 
 
 @pytest.mark.parametrize(("output", "held"), [(2, True), (0, False)])

@@ -49,6 +49,15 @@ CORNERS = """g (float[4] x, float[4] w) => (float[4] y, float[4] z, float[4] r) 
 
 CORNER = "g (float[4] x, float[4] w) => (float[4] y) { a = Mul(x, w) b = Relu(a) y = Add(b, x) }"
 
+HALVES = "g (float[2,3] x) => (float[2,3] z) { y = Cast<to = 10>(x) z = Cast<to = 1>(y) }"
+SPREAD = "g (float[1,3] x) => (float[64,3] y) <int64[2] sizes = {64, 3}> { y = Expand(x, sizes) }"
+TURNED = """g (float[2,3] x) => (float[3,2] y, float[6] z) <int64[1] sizes = {6}> {
+    y = Transpose<perm = [1, 0]>(x)
+    z = Reshape(x, sizes)
+}"""
+POOLED = "g (float[1,1,6] x) => (float[1,1,3] y) { y = MaxPool<kernel_shape = [2], strides = [2]>(x) }"
+MASKED = "g (float[2] x, bool[2] c) => (float[2] y) { s = Sqrt(x) y = Where(c, s, x) }"
+
 INTEGERS = "g (int32[3] x) => (int32[3] y) { y = Add(x, x) }"
 
 
@@ -114,11 +123,38 @@ def test_outputs_are_those_that_are_declared(pool: LocalPool, mode: str, text: s
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("text", [CORNERS, RECURRENT])
+@pytest.mark.parametrize("text", [CORNERS, RECURRENT, HALVES, SPREAD, TURNED, POOLED])
 def test_sound_derivatives_are_no_finding(pool: LocalPool, mode: str, text: str) -> None:
     item = case_of(text)
     runs = tuple(Run(item, "xla", Build(level, transform=derivative(mode))) for level in ("off", "full"))
     assert isinstance(conclude(runs, pool.run(runs), Optimisation("xla"), pool).verdict, Holds)
+
+
+def test_an_infinite_derivative_of_what_is_not_selected_is_not_judged(pool: LocalPool) -> None:
+    feed = (Tensor("float32", np.asarray([0, 4], np.float32)), Tensor("bool", np.asarray([False, True])))
+    item = Case(case_of(MASKED).program, (feed,))
+    runs = tuple(Run(item, "xla", Build(level, transform=derivative("adjoint"))) for level in ("off", "full"))
+    outcomes = pool.run(runs)
+    assert np.isfinite(rows(outcomes[0])[-1])
+    assert np.isnan(rows(outcomes[1])[-1])
+    assert isinstance(conclude(runs, outcomes, Optimisation("xla"), pool).verdict, Inconclusive)
+
+
+@pytest.mark.parametrize("text", [SMOOTH, POOLED, SPREAD])
+@pytest.mark.parametrize("mode", MODES)
+def test_another_derivative_is_a_violation(pool: LocalPool, mode: str, text: str) -> None:
+    item = case_of(text)
+    runs = tuple(Run(item, "xla", Build(level, transform=derivative(mode))) for level in ("off", "full"))
+    plain, other = pool.run(runs)
+    assert isinstance(other, Values)
+    row = list(other.results[0])
+    value = row[-1]
+    assert value is not None
+    row[-1] = Tensor(value.dtype, np.asarray(value.array * 1.001, value.array.dtype))
+    moved = Values((tuple(row), *other.results[1:]), other.observations)
+    verdict = conclude(runs, [plain, moved], Optimisation("xla"), pool).verdict
+    assert isinstance(verdict, Violated), verdict
+    assert verdict.evidence.output == result_ports(item.program, derivative(mode))[-1].name
 
 
 @pytest.mark.parametrize(("output", "held"), [(2, True), (0, False)])
@@ -142,7 +178,7 @@ def test_another_gradient_at_a_corner_is_no_finding(pool: LocalPool, output: int
 def test_equivalent_programs_have_the_same_derivatives(of: str) -> None:
     item = case_of(CORNERS)
     plain = derivative("reverse")
-    builds = (Build("off", transform=plain), Build("full", transform=plain.with_options(of=of)))
+    builds = (Build("off", transform=plain), Build("full", transform=plain.with_options(rewriting=of)))
     runs = tuple(Run(item, "xla", build) for build in builds)
     with TransformingRunner(LocalPool("xla")) as opened:
         outcomes = opened.run(runs)
@@ -159,7 +195,7 @@ def test_equivalent_programs_have_the_same_derivatives(of: str) -> None:
 def test_a_script_rewrites_the_program_first(of: str, tmp_path: Path) -> None:
     item = case_of(CORNERS)
     plain = derivative("reverse")
-    faulty = Run(item, "xla", Build("full", transform=plain.with_options(of=of)))
+    faulty = Run(item, "xla", Build("full", transform=plain.with_options(rewriting=of)))
     held = Run(item, "xla", Build("off", transform=plain))
     details = {"allowed": 1e-3, "difference": 1.0, "output": 0, "feed": 0}
     path = tmp_path / "repro.py"

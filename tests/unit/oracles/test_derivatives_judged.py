@@ -51,7 +51,7 @@ def test_half_of_the_tests_have_an_equivalent_program_as_well() -> None:
 
 def test_the_noise_of_an_equivalent_program_is_that_of_the_program() -> None:
     plain, _ = runs()
-    other = Run(plain.case, "xla", Build("full", transform=SPEC.with_options(of="order")))
+    other = Run(plain.case, "xla", Build("full", transform=SPEC.with_options(rewriting="order")))
     asked = judge_pair([plain, other], [values([1, 1, 1], [1, 2, 3]), values([1, 1, 1], [1, 2, 4])], "strict")
     assert isinstance(asked, Needs)
     (noise,) = asked.runs
@@ -97,7 +97,7 @@ def test_a_difference_counts_where_noise_explains_less(moved: float, holds: bool
 @pytest.mark.parametrize(("of", "kind"), [("wrap", Inconclusive), ("", Violated)])
 def test_what_an_equivalent_program_needs_may_be_refused(of: str, kind: type[Verdict]) -> None:
     plain, faulty = runs()
-    other = Run(plain.case, "xla", Build("full", transform=SPEC.with_options(of=of))) if of else faulty
+    other = Run(plain.case, "xla", Build("full", transform=SPEC.with_options(rewriting=of))) if of else faulty
     refused = Unsupported("compile", "operator NonZero has no lowering")
     assert isinstance(judge_pair([plain, other], [values([1, 1, 1], [1, 2, 3]), refused], "strict"), kind)
 

@@ -51,7 +51,7 @@ def test_other_transforms_add_nothing() -> None:
 
 
 def test_the_transform_before_a_derivative_has_its_seed() -> None:
-    spec = parse_spec("derivative{mode=forward, of=order, seed=7}")
+    spec = parse_spec("derivative{mode=forward, rewriting=order, seed=7}")
     assert rewritten_by(spec) == parse_spec("order{seed=7}")
     assert of_the_program(spec) == parse_spec("derivative{mode=forward, seed=7}")
     for other in (None, parse_spec("order{seed=7}"), parse_spec("derivative{mode=forward}")):
@@ -119,7 +119,7 @@ def test_the_check_draws_every_mode(target: str) -> None:
     assert chosen(["gradients"], [about]) == ("gradients",)
     (family,) = families(("gradients",), about)
     assert {dict(spec.options)["mode"] for (spec,) in family} == set(about.derivatives)
-    assert sum("of" in dict(spec.options) for (spec,) in family) == len(family) / 2
+    assert sum("rewriting" in dict(spec.options) for (spec,) in family) == len(family) / 2
     assert "derivative" not in {spec.name for drawn in families(("exact",), about)[0] for spec in drawn}
 
 

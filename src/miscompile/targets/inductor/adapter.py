@@ -4,11 +4,13 @@
 compiler is distinguished from an error of the compiled code.
 """
 
+import itertools
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -34,7 +36,7 @@ from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.batching import batched
 from miscompile.targets.inductor.derivatives import directions_like, moving_places, with_derivatives
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
-from miscompile.targets.inductor.noise import OperandNoise
+from miscompile.targets.inductor.noise import ResultNoise, moved
 from miscompile.targets.inductor.runner import (
     backend_for,
     compile_program,
@@ -126,13 +128,11 @@ class Inductor:
         """
         self._gate.pass_for(build.device)
         text = lowered(read(program.payload))
-        space: dict[str, Any] = {"torch": torch, "np": np}
-        space |= {name: to_torch(value).to(build.device) for name, value in text.constants.items()}
-        exec(compile(text.source, "program.py", "exec"), space)
-        function = space["program"]
+        constants = {name: to_torch(value).to(build.device) for name, value in text.constants.items()}
+        function = function_of(text.source, constants)
         transform = own_transform(build.transform, TRANSFORMS)
         if isinstance(transform, Derivative):
-            return self._differentiated(program, build, function, transform)
+            return self._differentiated(program, build, partial(function_of, text.source), constants, transform)
         if isinstance(transform, Batched):
             function = batched(function)
         strided = transform if isinstance(transform, StridedInputs) else None
@@ -148,9 +148,17 @@ class Inductor:
             return InductorSession(made, build.device, placed or strided, [port.name for port in program.inputs])
 
     def _differentiated(
-        self, program: Program, build: Build, function: Callable[..., Any], derivative: Derivative
+        self,
+        program: Program,
+        build: Build,
+        make: Callable[[Mapping[str, torch.Tensor]], Callable[..., Any]],
+        constants: Mapping[str, torch.Tensor],
+        derivative: Derivative,
     ) -> "InductorSession":
-        """Return a session that computes the program and its derivatives; `off` compiles nothing."""
+        """Return a session that computes the program that `make` makes with constants, and its derivatives.
+
+        Nothing is compiled at `off`, and with noise, of which there is only that level.
+        """
         if derivative.noise:
             program = replace(program, inputs=program.inputs[:-1])
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
@@ -168,9 +176,15 @@ class Inductor:
         def compile_one(one: Callable[..., Any]) -> Callable[..., Any]:
             return one if off else compiled(one, backend_for(build.level), zeros, build.device)
 
+        def differentiate(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Sequence[torch.Tensor]]:
+            function = make({name: move(value) for name, value in constants.items()})
+            ways = list(map(move, starts)), list(map(move, along))
+            return with_derivatives(function, compile_one, derivative.mode, off, inputs, ways[0], outputs, ways[1])
+
+        if derivative.noise:
+            return NoisyInductorSession(differentiate, build.device)
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
-            made = with_derivatives(function, compile_one, derivative.mode, off, inputs, starts, outputs, along)
-        return (NoisyInductorSession if derivative.noise else InductorSession)(made, build.device)
+            return InductorSession(differentiate(lambda value: value), build.device)
 
     def _begin(self, build: Build) -> None:
         """Clear the state of the last program, and set the switches for this one."""
@@ -224,13 +238,39 @@ class InductorSession:
 
 
 class NoisyInductorSession(InductorSession):
-    """A function that computes with noise: the last tensor of a feed is the number of the noise."""
+    """A function that computes with noise: the last tensor of a feed is the number of the noise.
 
-    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on a feed without its last tensor, with the noise that this tensor selects."""
-        *own, number = feed
-        with OperandNoise(int(number.array)):
-            return super().run(tuple(own))
+    `differentiate` makes the function, given what moves its constants.
+    """
+
+    def __init__(
+        self,
+        differentiate: Callable[[Callable[[torch.Tensor], torch.Tensor]], Callable[..., Sequence[torch.Tensor]]],
+        device: str,
+    ) -> None:
+        super().__init__(lambda *values: values, device)
+        self._differentiate = differentiate
+
+    def _results(self, feed: Feed) -> Sequence[torch.Tensor]:
+        """Compute with the noise that the last tensor selects."""
+        *own, last = feed
+        number, places = int(last.array), itertools.count()
+
+        def move(value: torch.Tensor) -> torch.Tensor:
+            return moved(value, number, next(places))
+
+        function = self._differentiate(move)
+        values = [move(to_torch(value).to(self._device)) for value in own]
+        with ResultNoise(number, next(places)):
+            return function(*values)
+
+
+def function_of(source: str, constants: Mapping[str, torch.Tensor]) -> Callable[..., Any]:
+    """Return the function `program` of a lowered program with these constants."""
+    space: dict[str, Any] = {"torch": torch, "np": np, **constants}
+    exec(compile(source, "program.py", "exec"), space)
+    function: Callable[..., Any] = space["program"]
+    return function
 
 
 def to_torch(value: Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 
 
 def batched(function: Callable[..., Sequence[torch.Tensor]]) -> Callable[..., Sequence[torch.Tensor]]:
-    """Return a function that runs `function` on two rows at once, of which the first one is its own inputs.
+    """Return a function that runs `function` on two rows at once, both of which are its own inputs.
 
     The function calls torch's own mapping, which raises an error for an operator that has no batching rule. It gets
     the values as they are where there are none.
@@ -15,8 +15,7 @@ def batched(function: Callable[..., Sequence[torch.Tensor]]) -> Callable[..., Se
     def call(*values: torch.Tensor) -> Sequence[torch.Tensor]:
         if not values:
             return function()
-        others = [value.flip(tuple(range(value.dim()))) if value.is_floating_point() else value for value in values]
-        rows = [torch.stack(pair) for pair in zip(values, others, strict=True)]
+        rows = [torch.stack([value, value]) for value in values]
         results = torch.vmap(lambda *row: tuple(function(*row)))(*rows)
         return [result[0] for result in results]
 

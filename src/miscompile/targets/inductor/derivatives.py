@@ -96,9 +96,10 @@ def with_derivatives(
     if mode == "training":
         made = compiled(function)
         return lambda *values: trained(made, values, inputs, ends, outputs)
-    way = ("forward" if unoptimised else "reverse") if mode == "adjoint" else mode
+    multiplied = mode in ("adjoint", "pullback")
+    way = ("forward" if unoptimised and mode == "adjoint" else "reverse") if multiplied else mode
     made = compiled(differentiated(function, way, inputs, starts if way == "forward" else ends, outputs))
-    if mode != "adjoint":
+    if not multiplied:
         return made
     others = ends if way == "forward" else starts
 

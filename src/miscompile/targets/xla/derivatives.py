@@ -72,9 +72,10 @@ def with_derivatives(
     """
     if not inputs or not outputs:
         raise NotImplementedError("the program has nothing to differentiate")
-    way = ("forward" if unoptimised else "reverse") if mode == "adjoint" else mode
+    multiplied = mode in ("adjoint", "pullback")
+    way = ("forward" if unoptimised and mode == "adjoint" else "reverse") if multiplied else mode
     made = differentiated(function, way, inputs, starts if way == "forward" else ends, outputs)
-    if mode != "adjoint":
+    if not multiplied:
         return made
     others = ends if way == "forward" else starts
 

@@ -18,14 +18,17 @@ OLDER = {"xla_cpu_use_fusion_emitters": False}
 """Options that select the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5),
 and refuses negative padding."""
 
-OperandUse = Callable[[Any], Any]
-"""What becomes of an operand before a primitive gets it."""
+ResultChange = Callable[[Any], Any]
+"""What becomes of a result of a primitive before it is used."""
 
-MOVES = frozenset({
-    "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "copy_p", "dynamic_slice", "expand_dims",
-    "gather", "pad", "reshape", "rev", "select_n", "slice", "squeeze", "stop_gradient", "transpose",
+EXACT = frozenset({
+    "abs", "argmax", "argmin", "broadcast_in_dim", "clamp", "concatenate", "copy", "copy_p", "cummax", "cummin",
+    "dynamic_slice", "dynamic_update_slice", "expand_dims", "gather", "max", "min", "neg", "pad", "reduce_max",
+    "reduce_min", "reduce_window_max", "reduce_window_min", "reshape", "rev", "scatter", "select_and_gather_add",
+    "select_n", "sign", "slice", "sort", "squeeze", "stop_gradient", "top_k", "transpose",
 })  # fmt: skip
-"""Primitives that round nothing, so that noise on their operands would only be that on the next use."""
+"""Primitives that select or move numbers and round nothing. Noise on the result of a maximum would also keep it from
+being equal to any operand, and the derivative asks which one it is."""
 
 INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that only call a function, with the parameter that contains the function."""
@@ -74,17 +77,21 @@ def is_narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
 
 
 def as_it_is(value: Any) -> Any:  # noqa: ANN401 - an array
-    """Return an operand unchanged."""
+    """Return a result unchanged."""
     return value
 
 
-def run_parted(body: Any, values: Sequence[Any], use: OperandUse = as_it_is) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
+def run_parted(
+    body: Any,  # noqa: ANN401 - a ClosedJaxpr
+    values: Sequence[Any],
+    change: ResultChange = as_it_is,
+) -> list[Any]:
     """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold.
 
-    `use` is applied to each operand of a primitive before it is used.
+    `change` is applied to each constant, and to each result of a primitive that rounds.
     """
     jaxpr = body.jaxpr
-    consts = lax.optimization_barrier(list(body.consts))
+    consts = lax.optimization_barrier(list(map(change, body.consts)))
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
 
     def get(atom: Any) -> Any:  # noqa: ANN401
@@ -92,70 +99,68 @@ def run_parted(body: Any, values: Sequence[Any], use: OperandUse = as_it_is) -> 
 
     for equation in jaxpr.eqns:
         operands = [get(atom) for atom in equation.invars]
-        known.update(zip(equation.outvars, results_of(equation, operands, use), strict=True))
+        known.update(zip(equation.outvars, results_of(equation, operands, change), strict=True))
     return [get(atom) for atom in jaxpr.outvars]
 
 
-def results_of(equation: Any, operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+def results_of(
+    equation: Any,  # noqa: ANN401 - a JaxprEqn
+    operands: Sequence[Any],
+    change: ResultChange,
+) -> Sequence[Any]:
     """Return the results of one equation behind a barrier."""
     primitive, params = equation.primitive, equation.params
     if primitive.name in INNER:
-        return run_parted(params[INNER[primitive.name]], operands, use)
+        return run_parted(params[INNER[primitive.name]], operands, change)
     if primitive.name in CONTROL:
-        results = CONTROL[primitive.name](params, operands, use)
+        results = CONTROL[primitive.name](params, operands, change)
     else:
-        results = primitive.bind(*used(primitive.name, operands, use), **primitive.get_bind_params(params))
+        results = primitive.bind(*operands, **primitive.get_bind_params(params))
     several = results if primitive.multiple_results else [results]
+    if primitive.name not in (*CONTROL, *EXACT):
+        several = list(map(change, several))
     parted: Sequence[Any] = lax.optimization_barrier(list(several))
     return parted
 
 
-def used(primitive: str, operands: Sequence[Any], use: OperandUse) -> list[Any]:
-    """Return the operands of a primitive after `use`; a negative number has no power of an exponent that has moved."""
-    if primitive in MOVES:
-        return list(operands)
-    changed = 1 if primitive == "pow" else len(operands)
-    return [*map(use, operands[:changed]), *operands[changed:]]
-
-
-def choose(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
+def choose(params: dict[str, Any], operands: Sequence[Any], change: ResultChange) -> Sequence[Any]:
     """Return the results of a conditional."""
 
     def branch(body: Any) -> Callable[..., list[Any]]:  # noqa: ANN401
-        return lambda *values: run_parted(body, values, use)
+        return lambda *values: run_parted(body, values, change)
 
     index, *values = operands
     results: Sequence[Any] = lax.switch(index, [branch(body) for body in params["branches"]], *values)
     return results
 
 
-def repeat(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
+def repeat(params: dict[str, Any], operands: Sequence[Any], change: ResultChange) -> Sequence[Any]:
     """Return the results of a loop with a condition."""
     first = params["cond_nconsts"]
     second = first + params["body_nconsts"]
     for_test, for_body, states = operands[:first], operands[first:second], operands[second:]
     results: Sequence[Any] = lax.while_loop(
-        lambda carried: run_parted(params["cond_jaxpr"], (*for_test, *carried), use)[0],
-        lambda carried: run_parted(params["body_jaxpr"], (*for_body, *carried), use),
+        lambda carried: run_parted(params["cond_jaxpr"], (*for_test, *carried), change)[0],
+        lambda carried: run_parted(params["body_jaxpr"], (*for_body, *carried), change),
         list(states),
     )
     return results
 
 
-def scan_rows(params: dict[str, Any], operands: Sequence[Any], use: OperandUse) -> Sequence[Any]:
+def scan_rows(params: dict[str, Any], operands: Sequence[Any], change: ResultChange) -> Sequence[Any]:
     """Return the results of a scan over rows."""
     first, carried = params["num_consts"], params["num_carry"]
     fixed, states, rows = operands[:first], operands[first : first + carried], operands[first + carried :]
 
     def step(values: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = run_parted(params["jaxpr"], (*fixed, *values, *slices), use)
+        results = run_parted(params["jaxpr"], (*fixed, *values, *slices), change)
         return results[:carried], results[carried:]
 
     last, every = lax.scan(step, list(states), list(rows), length=params["length"], reverse=params["reverse"])
     return (*last, *every)
 
 
-CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any], OperandUse], Sequence[Any]]] = {
+CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any], ResultChange], Sequence[Any]]] = {
     "cond": choose,
     "while": repeat,
     "scan": scan_rows,

@@ -1,4 +1,4 @@
-"""A function in which noise moves every float operand of every primitive, for the sensitivity of derivatives."""
+"""A function in which noise moves the inputs and the results of primitives, for the sensitivity of derivatives."""
 
 import itertools
 import math
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -14,7 +15,7 @@ from miscompile.targets.rounding import EPS, SHIFTS, ULPS, signs
 from miscompile.targets.xla.isolated_build import OLDER, atoms_of, compile_older, is_narrow, run_parted
 
 _STEPS, _PERIOD = 131, 1009
-"""Each operand takes its signs from another place of one drawn vector."""
+"""Each value takes its signs from another place of one drawn vector."""
 
 
 def noisy(
@@ -33,15 +34,16 @@ def noisy(
         factors = {name: (1 + ULPS * EPS[name] * drawn).astype(name) for name in FLOATS}
         shifts = {name: (SHIFTS[name] * drawn).astype(name) for name in FLOATS}
 
-        def use(value: Any) -> Any:  # noqa: ANN401 - an array or a number
-            if not isinstance(value, jax.Array) or value.dtype.name not in FLOATS:
-                return value  # a literal, or no float
+        def move(value: Any) -> Any:  # noqa: ANN401 - an array or a number
+            if jnp.result_type(value).name not in FLOATS:
+                return value
+            value = jnp.asarray(value)
             start = next(places) * _STEPS % _PERIOD
             end = start + math.prod(value.shape)
             factor, shift = (vectors[value.dtype.name][start:end] for vectors in (factors, shifts))
             return value * lax.reshape(factor, value.shape) + lax.reshape(shift, value.shape)
 
-        return [use(result) for result in run_parted(traced, values, use)]
+        return run_parted(traced, list(map(move, values)), move)
 
     vector = jax.ShapeDtypeStruct((length,), np.float64)
     narrow = any(is_narrow(atom) for atom in atoms_of(traced.jaxpr))
