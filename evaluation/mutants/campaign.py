@@ -28,7 +28,7 @@ _RENEWED = 0.8
 
 _KERNELS = "kernels."
 
-ENOUGH = 150
+ENOUGH = 500
 """Tests that change the program of a mutant, and not the verdict, after which the campaign gives it up: it survives."""
 
 _OFTEN, _RARELY = 30, 10
