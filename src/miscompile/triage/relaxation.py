@@ -8,6 +8,7 @@ examined again. Conditions without which the bug still shows are not part of the
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.ports import PropertyOracle, Runner
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.core.verdict import Evidence, Holds, Violated
+from miscompile.graph.axes import behind_new_axis
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Attribute, Node, TensorType, ValueInfo
+from miscompile.graph.sizes import retargeted, stretched
 from miscompile.triage.predicate import (
     ANY_SIZE,
     FLOATS,
@@ -37,8 +40,10 @@ from miscompile.triage.reduce.dtypes import retyped, retyped_everywhere
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.reduce.graphs import GraphDrafts
 from miscompile.triage.reduce.leaves import Leaf, changed, leaves, structural
-from miscompile.triage.reduce.shapes import retargeted
+from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.signature import Symptom, similar, symptom_of
+
+D = TypeVar("D")
 
 MOST_NODES = 12
 """Largest number of nodes. A larger program is not reduced enough to tell which conditions its bug depends on."""
@@ -264,7 +269,7 @@ def resized(draft: Draft, size: int, goal: int) -> Draft:
     names = {leaf.name for leaf in found if size in leaf.value.shape and leaf.name not in fixed}
 
     def change(name: str, value: Tensor) -> Tensor:
-        return retargeted(value, size, goal, scale=False) if name in fixed else _stretched(value, size, goal)
+        return retargeted(value, size, goal, scale=False) if name in fixed else stretched(value, size, goal)
 
     return changed(draft, names | {leaf.name for leaf in found if leaf.name in fixed}, change)
 
@@ -277,55 +282,29 @@ def _other_ranks(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
     conditions = tuple(PatternCondition(leaf.name, "rank") for leaf in ranked)
     for names in ({leaf.name for leaf in ranked if len(leaf.value.shape) == highest}, {leaf.name for leaf in ranked}):
         deeper = changed(draft, names, lambda _, value: Tensor(value.dtype, np.stack([value.array, value.array])))
-        yield Relaxation(deeper.with_nodes(moved_axes(node) for node in deeper.graph.nodes), conditions)
+        yield Relaxation(deeper.with_nodes(behind_new_axis(node) for node in deeper.graph.nodes), conditions)
     for leaf in ranked:
         deeper = changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array[np.newaxis]))
         yield Relaxation(deeper, (PatternCondition(leaf.name, "rank"),))
 
 
-def moved_axes(node: Node) -> Node:
-    """Return a node whose attributes count axes from the front behind a leading axis that its operands have gained."""
-    moved = dict(node.attributes)
-    for name, attribute in node.attributes.items():
-        if name == "axis" and attribute.kind == "int" and attribute.value >= 0:
-            moved[name] = replace(attribute, value=attribute.value + 1)
-        elif name == "axes" and attribute.kind == "ints":
-            moved[name] = replace(attribute, value=tuple(axis + (axis >= 0) for axis in attribute.value))
-        elif name == "perm" and attribute.kind == "ints":
-            moved[name] = replace(attribute, value=(0, *(axis + 1 for axis in attribute.value)))
-    return replace(node, attributes=moved) if moved else node
-
-
-def _stretched(value: Tensor, size: int, goal: int) -> Tensor:
-    """Return `value` with `goal` in place of each dimension of `size`, its elements repeated."""
-    array = value.array
-    for axis, held in enumerate(value.shape):
-        if held == size:
-            if not size:
-                shape = tuple(goal if place == axis else one for place, one in enumerate(array.shape))
-                array = np.zeros(shape, array.dtype)
-            else:
-                array = array.take(np.arange(goal) % size, axis=axis)
-    return Tensor(value.dtype, np.ascontiguousarray(array))
-
-
 @dataclass(slots=True)
-class DraftExaminer:
+class DraftExaminer(Generic[D]):
     """Tests whether drafts show the bug of one reduced case: the same violation of `held`, in the same build."""
 
     case: Case
     held: PropertyOracle
     symptom: Symptom
     evidence: Evidence
-    kind: GraphDrafts
+    kind: DraftKind[D]
     runner: Runner
     seed: int
 
-    def shows(self, draft: Draft) -> bool:
+    def shows(self, draft: D) -> bool:
         """Tell whether a draft is a valid, well-defined program that shows the bug in the same build."""
         return self.asked(draft) is True
 
-    def asked(self, draft: Draft) -> bool | None:
+    def asked(self, draft: D) -> bool | None:
         """Return whether a draft shows the bug in the same build.
 
         None when it is no valid, well-defined program, when a build refuses it, or when it shows another bug.

@@ -12,8 +12,10 @@ from itertools import combinations
 import numpy as np
 
 from miscompile.core.tensor import Tensor
+from miscompile.graph.axes import without_first_axis
 from miscompile.graph.edges import map_bodies
 from miscompile.graph.model import Attribute, Node
+from miscompile.graph.sizes import retargeted
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.leaves import Change, Leaf, all_leaves, changed, structural
 
@@ -77,11 +79,11 @@ class LowerRanks:
         for rank in sorted({len(leaf.value.shape) for leaf in found}, reverse=True):
             names = {leaf.name for leaf in found if len(leaf.value.shape) == rank}
             lower = changed(draft, names, _first)
-            yield _with_nodes(lower, _shifted)
+            yield _with_nodes(lower, without_first_axis)
             yield lower
             yield changed(draft, names, _last)
             yield from _narrower(draft, names, rank)
-        yield _with_nodes(changed(draft, {leaf.name for leaf in found}, _first), _shifted)
+        yield _with_nodes(changed(draft, {leaf.name for leaf in found}, _first), without_first_axis)
         for leaf in found:
             yield changed(draft, {leaf.name}, _first)
             yield changed(draft, {leaf.name}, _last)
@@ -222,18 +224,6 @@ def _resized(
     return changed(draft, {name for name, _ in places} | (fixed & known), change)
 
 
-def retargeted(value: Tensor, size: int, goal: int, *, scale: bool) -> Tensor:
-    """Return a shape operand with `goal` in place of `size`, and with `scale` its multiples in place of those of
-    `size`."""
-    if value.dtype != "int64":
-        return value
-    array = np.where(value.array == size, goal, value.array)
-    if scale:
-        multiple = (value.array > 0) & (value.array % size == 0)
-        array = np.where(multiple, value.array // size * goal, value.array)
-    return Tensor(value.dtype, array.astype(np.int64))
-
-
 def _first(_: str, value: Tensor) -> Tensor:
     return Tensor(value.dtype, np.asarray(value.array[0]) if value.array.ndim and len(value.array) else value.array)
 
@@ -249,22 +239,6 @@ def _with_nodes(draft: Draft, change: Callable[[Node], Node]) -> Draft:
         return map_bodies(change(node), lambda body: replace(body, nodes=tuple(map(everywhere, body.nodes))))
 
     return draft.with_nodes(map(everywhere, draft.graph.nodes))
-
-
-def _shifted(node: Node) -> Node:
-    """Reduce attributes that count axes from the front by one, because the leading axis is removed."""
-    attributes = {name: _shifted_attribute(name, attribute) for name, attribute in node.attributes.items()}
-    return replace(node, attributes=attributes) if attributes else node
-
-
-def _shifted_attribute(name: str, attribute: Attribute) -> Attribute:
-    if name == "axis" and attribute.kind == "int" and attribute.value > 0:
-        return replace(attribute, value=attribute.value - 1)
-    if name == "axes" and attribute.kind == "ints":
-        return replace(attribute, value=tuple(axis - 1 if axis > 0 else axis for axis in attribute.value))
-    if name == "perm" and attribute.kind == "ints" and attribute.value[:1] == (0,):
-        return replace(attribute, value=tuple(axis - 1 for axis in attribute.value[1:]))
-    return attribute
 
 
 def _narrowed(node: Node, *, last: bool) -> Node:
