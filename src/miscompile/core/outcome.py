@@ -65,11 +65,15 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """The target refused the program because it lacks an operator, a type or a feature."""
+    """The target refused the program because it lacks an operator, a type or a feature.
+
+    `kind` is the error's class name, by which `known.toml` may tell it.
+    """
 
     stage: Stage
     message: str
     observations: Observations = NOTHING_SEEN
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

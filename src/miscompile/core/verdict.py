@@ -7,11 +7,23 @@ from typing import Any, Literal, TypeAlias
 from miscompile.core.run import Run
 
 FindingKind = Literal[
-    "wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted", "special", "cost"
+    "wrong",
+    "missing",
+    "shape",
+    "dtype",
+    "exception",
+    "death",
+    "hang",
+    "memory",
+    "accepted",
+    "special",
+    "cost",
+    "refused-form",
 ]
 """Wrong values, missing outputs, another shape or dtype than the reference's, an error of one build only (or of a
 valid program), a dead worker, a timeout, exhausted memory, an invalid program that gave values, wrong values because of
-special operands such as NaN and infinities, time or memory out of proportion."""
+special operands such as NaN and infinities, time or memory out of proportion, a call that is refused although another
+form of it is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,7 @@ class Evidence:
     """Why a property is violated.
 
     `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`, `memory`, `cost`); `faulty` the run at fault;
+    `fixed`, `status`, `declared`, `invalid`, `special`, `bits`, `memory`, `cost`, `forms`); `faulty` the run at fault;
     `reference` the run that it was compared with (None: no build is right); `output` the name of the first bad output,
     if there is one; `details` JSON values for the report.
     """

@@ -65,6 +65,9 @@ _OWN_WEIGHT = 2.5
 
 VOTES = "votes"
 """The check whose subject is kernels, which a program of few operators shows as well as any."""
+FORMS = "forms"
+"""The check of programs of a single operator."""
+
 _OF_KERNELS = {"sweep": 5.0, EVERYDAY: 1.0, "generation": 1.0, SEEDED: 1.0, CORPUS: 1.0}
 """The techniques that meet `VOTES`, with a factor of their weights. Patterns of optimisations add nothing to them."""
 
@@ -135,6 +138,8 @@ def _of_one(plan: Plan, alone: Plan, tag: str) -> Iterator[Arm]:
         general.append((TRANSFORMS, ""))
     for technique, producer, options, weight in _techniques(plan) if general else ():
         for kind, oracle in general:
+            if kind == FORMS and technique not in ("sweep", SEEDED):
+                continue
             if kind == VOTES and technique not in _OF_KERNELS and not plan.checks:
                 continue
             prior = weight * (_OF_KERNELS.get(technique, 1.0) if kind == VOTES else _CHECK_WEIGHTS.get(kind, 1.0))

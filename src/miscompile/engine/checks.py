@@ -29,6 +29,7 @@ CHECKS: Mapping[str, str] = {
     "state": "the optimised build must give the same bits again: a second time, in threads at once, from bound memory",
     "special": "NaN, infinities, signed zeros and the ends of types, against IEEE 754 and the unoptimised build",
     "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
+    "forms": "forms of an operator that are refused although the compiler takes others; only when named",
     "gradients": "derivatives of the program, forward and backward, compiled against those that run call by call",
     "votes": "kernels and front end against other runtimes that are installed, by majority",
     "device": "the program on --device against the CPU",
@@ -43,11 +44,11 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", "special": "special{share=0.3}"}
 """Checks that need programs of their own kind."""
 
-JUDGED = ("state", "memory", "cost", "votes")
+JUDGED = ("state", "memory", "cost", "forms", "votes")
 """Checks of programs of every kind that have an oracle of their own."""
 
-BY_REQUEST = ("memory", "cost")
-"""Checks that `all` leaves out, because they take much time for each program."""
+BY_REQUEST = ("memory", "cost", "forms")
+"""Checks that `all` leaves out: they take much time for each program, or find what a developer may not have planned."""
 
 
 def _family(*alternatives: str) -> Family:
@@ -131,6 +132,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
         "special": (not about.unoptimised, "has no unoptimised build to hold its results against"),
         "gradients": (not about.derivatives, "differentiates no programs"),
         "cost": (not about.unoptimised, "has no unoptimised build to hold its cost against"),
+        "forms": (about.lowered, "gets programs through a lowering of this tool, which refuses what it cannot lower"),
         "votes": _no_votes(about),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),

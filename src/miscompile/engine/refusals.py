@@ -8,14 +8,11 @@ of it alone were taken, how many were refused, and for which reasons.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.run import Run
-from miscompile.findings.store import Store
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
 from miscompile.triage.signature import normalise
@@ -32,7 +29,8 @@ class RefusalRow:
     """How often `target` refused programs for `reason`.
 
     They consist of `operator` alone, of which it took `taken` programs; an empty operator stands for graphs of several,
-    for which nothing is counted that was taken. `form` tells whether the refusal depends on the form of the call.
+    for which nothing is counted that was taken. `lawful` tells whether `known.toml` says that the reason is lawful in
+    every form of a call.
     """
 
     target: str
@@ -40,15 +38,25 @@ class RefusalRow:
     reason: str
     refused: int
     taken: int
+    lawful: bool = False
 
     @property
     def form(self) -> bool:
-        """Whether the target takes the operator in other forms."""
-        return self.taken > 0
+        """Whether the target takes the operator in other forms, and nothing says that this reason is lawful."""
+        return self.taken > 0 and not self.lawful
+
+    @property
+    def verdict(self) -> str:
+        """Why the refusal counts as lawful, or that it depends on the form."""
+        if self.lawful:
+            return "listed as lawful"
+        if not self.operator:
+            return "several operators"
+        return "depends on the form" if self.form else "taken in no form"
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
-        names = ("target", "operator", "reason", "refused", "taken", "form")
+        names = ("target", "operator", "reason", "refused", "taken", "form", "verdict")
         return {name: getattr(self, name) for name in names}
 
 
@@ -57,7 +65,8 @@ def counted_as(case: Case, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> 
     operator, found = str(case.recipe.get("op", "")), dict[str, str]()
     for run, outcome in zip(runs, outcomes, strict=True):
         if isinstance(outcome, Unsupported | Rejected):
-            reason = _reason(run.target, outcome.message)
+            kind = outcome.kind if isinstance(outcome, Unsupported) else ""
+            reason = reason_of(run.target, kind, outcome.message)
             found[run.target] = f"{REFUSED}{run.target}{_BAR}{operator}{_BAR}{reason}"
         elif operator and isinstance(outcome, Values):
             found.setdefault(run.target, f"{TAKEN}{run.target}{_BAR}{operator}")
@@ -65,11 +74,19 @@ def counted_as(case: Case, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> 
 
 
 @lru_cache(1 << 12)
-def _reason(target: str, message: str) -> str:
+def reason_of(target: str, kind: str, message: str) -> str:
     """Return the reason in `known.toml`, else the message without what varies from program to program."""
     spec = parse_target(target)
-    entry = known(spec.about.name, spec.via).rejection("", message)
+    entry = known(spec.about.name, spec.via).rejection(kind, message)
     return (normalise(message) if entry is None else entry.reason)[:_REASON_LENGTH].replace(_BAR, " ")
+
+
+@lru_cache(64)
+def _lawful_reasons(target: str) -> frozenset[str]:
+    """Return the reasons that are lawful in every form of a call, as they are counted."""
+    spec = parse_target(target)
+    entries = known(spec.about.name, spec.via).rejections
+    return frozenset(one.reason[:_REASON_LENGTH].replace(_BAR, " ") for one in entries if one.lawful)
 
 
 def rows_of(counters: Mapping[str, int]) -> list[RefusalRow]:
@@ -81,14 +98,11 @@ def rows_of(counters: Mapping[str, int]) -> list[RefusalRow]:
     for name, count in counters.items():
         if name.startswith(REFUSED):
             target, operator, reason = name.removeprefix(REFUSED).split(_BAR, 2)
-            rows.append(RefusalRow(target, operator, reason, count, taken.get((target, operator), 0)))
+            known_taken = taken.get((target, operator), 0)
+            rows.append(RefusalRow(target, operator, reason, count, known_taken, is_lawful(target, reason)))
     return sorted(rows, key=lambda row: (-row.refused, row.operator, row.reason))
 
 
-def refusals_in(folder: Path) -> list[RefusalRow]:
-    """Return the rows of the campaigns in a folder. Raises StoreError, UsageError when nothing was tested."""
-    with Store.open(folder, create=False) as store:
-        counters = store.counters()
-    if not counters.get("tests"):
-        raise UsageError(f"the campaign in {folder} has tested nothing yet")
-    return rows_of(counters)
+def is_lawful(target: str, reason: str) -> bool:
+    """Tell whether a reason, as `reason_of` returns it, is lawful in every form of a call."""
+    return reason in _lawful_reasons(target)

@@ -301,7 +301,9 @@ class ReplyDecoder:
 
 def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Defect | Crashed | TimedOut) -> HeaderValue:
     match outcome:
-        case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
+        case Unsupported(stage, message, _, kind):
+            return stage, message, kind
+        case Rejected(stage, message) | OutOfMemory(stage, message):
             return stage, message
         case Raised(stage, kind, message, frames) | Defect(stage, kind, message, frames):
             return stage, kind, message, frames
@@ -316,8 +318,8 @@ def _get_failure(kind: str, content: HeaderValue, seen: Observations) -> Outcome
     match kind, rest:
         case "Rejected", [str(message)]:
             return Rejected(stage, message, seen)
-        case "Unsupported", [str(message)]:
-            return Unsupported(stage, message, seen)
+        case "Unsupported", [str(message), str(error)]:
+            return Unsupported(stage, message, seen, error)
         case "OutOfMemory", [str(message)]:
             return OutOfMemory(stage, message, seen)
         case "Raised", [str(error), str(message), frames]:

@@ -328,7 +328,7 @@ def outcome_of(error: BaseException, stage: Stage, known: Known, *, external: bo
         return OutOfMemory(stage, message)
     rejection = known.rejection(kind, message)
     if rejection is not None:
-        return (Unsupported if rejection.status == "unsupported" else Rejected)(stage, message)
+        return Unsupported(stage, message, kind=kind) if rejection.status == "unsupported" else Rejected(stage, message)
     if OUT_OF_MEMORY.search(message):
         return OutOfMemory(stage, message)
     made = Defect if external and isinstance(error, ADAPTER_ERRORS) and _is_own(error.__traceback__) else Raised

@@ -65,7 +65,9 @@ def judge(
     match outcome:
         case Values(results):
             return _values(reference, results[0], compare, narrowed)
-        case Unsupported(stage, message) | Rejected(stage, message):
+        case Unsupported(stage, message, _, kind):
+            return Judgement("unsupported", message=f"{stage}: {kind}: {message}" if kind else f"{stage}: {message}")
+        case Rejected(stage, message):
             return Judgement("unsupported", message=f"{stage}: {message}")
         case Defect(stage, kind, message):
             return Judgement("unsupported", message=f"{stage}: a defect of the adapter: {kind}: {message}")

@@ -36,6 +36,7 @@ ORACLES = Catalogue(
         "state": f"{_PACKAGE}.state:KIND",
         "votes": f"{_PACKAGE}.votes:KIND",
         "cost": f"{_PACKAGE}.cost:KIND",
+        "forms": f"{_PACKAGE}.forms:KIND",
     },
 )
 """Each is a module's `OracleKind`, imported when a finding or a campaign names it."""

@@ -38,6 +38,7 @@ class CiFinding:
             "wrong": "wrong result",
             "special": "wrong result on special values",
             "cost": "time or memory out of proportion",
+            "refused-form": "refused form",
             "death": "crash",
             "exception": "unexpected exception",
         }

@@ -14,6 +14,7 @@ _RULES: Mapping[str, str] = {
     "wrong": "A build of the compiler returns a wrong result.",
     "special": "A build of the compiler returns a wrong result for NaN, an infinity, a zero or an end of a type.",
     "cost": "An optimised build of the compiler, or its program, takes time or memory out of proportion.",
+    "refused-form": "The compiler refuses a form of an operator, and takes another one.",
     "exception": "A build of the compiler raises an exception for a valid model.",
     "death": "A build of the compiler, or its program, kills the process.",
     "hang": "A build of the compiler, or its program, does not end.",

@@ -28,7 +28,7 @@ _NOISE = re.compile(
 )
 """What stands in front of the telling part of a message: our own words, codes and categories."""
 
-_OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+ by this build only: )")
+_OURS = re.compile(r"^(?:(?P<kind>\w+) at (?:compile|run|load): |refused at \w+(?: by this build only)?: )")
 """What the judgement of a run puts in front of an error message."""
 
 _PLACE = re.compile(
@@ -51,6 +51,7 @@ _EFFECT: Mapping[FindingKind, str] = {
     "hang": "hang",
     "memory": "unbounded memory",
     "accepted": "an invalid model is compiled and run",
+    "refused-form": "a form of the call is refused",
 }
 
 
@@ -89,6 +90,8 @@ def title_of(stored: Stored) -> str:
         effect = effect if signature.culprits or not signature.text else f"{effect}: {signature.text[:80]}"
     elif signature.kind == "cost":
         effect = f"{signature.stage} {effect}"
+    elif signature.kind == "refused-form":
+        effect = f"{effect}: {_telling(stored.finding.message)}"
     title = f"{who}: {effect}" if who else effect
     if signature.culprits and operators and signature.kind != "exception":
         title = f"{title} for {_called(operators)}"
@@ -127,9 +130,15 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
             return f"Memory grows to the limit{at}. {sound}".strip()
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
+        case "refused-form":
+            forms = ", or with ".join(facts.get("details", {}).get("forms", ())[:_MOST_FORMS])
+            return f"A valid call is refused{at}. The same operator with the same element types is taken with {forms}."
         case "cost":
             return _COSTS.get(stored.finding.property.signature.stage, "A valid model costs too much.")
 
+
+_MOST_FORMS = 4
+"""Forms that a summary names at most."""
 
 _COSTS: Mapping[str, str] = {
     "compile time": "Optimising a valid model takes far more CPU time than building it without optimisation, and the "

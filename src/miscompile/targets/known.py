@@ -4,6 +4,7 @@
 status = "unsupported"            # "rejected": lawful even when another build accepts the program
 pattern = "Could not find an implementation for"   # regular expression, searched in "Kind: message"
 reason = "no kernel for this operator and type"
+lawful = true                     # optional: in whatever form the call is, as for a list in the documentation
 
 extends = "miscompile.targets.optimisers"            # a package whose known.toml holds here as well
 
@@ -60,11 +61,15 @@ _LONGER = re.compile(r"\w*[+>]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An expected rejection: messages that match `pattern` are not bugs."""
+    """An expected rejection: messages that match `pattern` are not bugs.
+
+    Unless it is `lawful`, users take it for a bug where another form of the same call is not rejected.
+    """
 
     status: Literal["unsupported", "rejected"]
     pattern: "re.Pattern[str]"
     reason: str
+    lawful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +195,12 @@ def _read(package: str, name: str) -> Known:
         raise SpecError(f"{name} of {package} cannot be read: {error}") from None
     try:
         rejections = tuple(
-            Rejection(entry["status"], re.compile(entry["pattern"], re.DOTALL), entry["reason"])
+            Rejection(
+                entry["status"],
+                re.compile(entry["pattern"], re.DOTALL),
+                entry["reason"],
+                entry["status"] == "rejected" or bool(entry.get("lawful", False)),
+            )
             for entry in data.get("rejection", ())
         )
         bugs = tuple(map(_bug, data.get("bug", ())))

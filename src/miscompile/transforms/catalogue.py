@@ -24,7 +24,7 @@ from miscompile.ops.analysis import exact_outputs
 from miscompile.targets.batching import BATCHED
 from miscompile.targets.derivatives import derivative_of, rewritten_by
 from miscompile.targets.registry import faces
-from miscompile.transforms.kinds import Feeding, Fixing, Picking, Sited, Storing, Transform
+from miscompile.transforms.kinds import Feeding, Fixing, Picking, Reforming, Sited, Storing, Transform
 
 _EXACT = "miscompile.transforms.exact"
 
@@ -52,6 +52,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "noidentity": f"{_EXACT}.identity:NoIdentity",
         "stored": f"{_EXACT}.storage:Storage",
         "copies": "miscompile.transforms.copies:Copies",
+        "form": "miscompile.transforms.forms:Form",
     },
 )
 """Transforms of ONNX models by name, each a class; other packages add theirs."""
@@ -67,6 +68,12 @@ AGAIN = Spec("again")
 
 Both runs use the same memory for the inputs, which reveals a program that writes to its inputs or keeps state.
 """
+
+FORM = "form"
+"""The name of the transform that makes another call of the only one (`transforms/forms.py`)."""
+
+UNEQUAL = frozenset({FORM, "copies"})
+"""Transforms whose programs have other results: only an oracle that compares no values asks for them."""
 
 SEEDLESS = frozenset({STATIC, AGAIN})
 """Transforms without options."""
@@ -127,7 +134,7 @@ def is_own(transform: Spec | None) -> bool:
 
 
 def alters(transform: Spec | None) -> bool:
-    """Tell whether `transform` changes the results of the program, as only transforms of adapters may.
+    """Tell whether `transform` changes the results of the program: one of an adapter, or of one call.
 
     An oracle may then only compare builds with the same transform.
     """
@@ -136,7 +143,7 @@ def alters(transform: Spec | None) -> bool:
 
 @lru_cache(1)
 def _altering() -> frozenset[str]:
-    return frozenset(name for face in faces() for name in face.altering)
+    return frozenset((FORM, *(name for face in faces() for name in face.altering)))
 
 
 def with_noise(transform: Spec) -> Spec:
@@ -240,6 +247,9 @@ def _presented(case: Case, transform: Spec) -> tuple[Share, ...]:
     if isinstance(parsed, Feeding):
         program, fed = _opened(case.program, transform)
         return (Share(replace(case, program=program, feeds=tuple(feed + fed for feed in case.feeds)), _all(case)),)
+    if isinstance(parsed, Reforming):
+        model, feeds = parsed.apply_to_case(read(case.program.payload), case.feeds)
+        return (Share(replace(case, program=to_program(model), feeds=feeds), _all(case)),)
     if isinstance(parsed, Fixing):
         return tuple(_closed(case, parsed, place) for place in _all(case))
     return (Share(replace(case, program=_other(case.program, transform)), _all(case)),)

@@ -8,6 +8,7 @@ compiler preserves, with any other value the results up to rounding.
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
+from miscompile.core.case import Feed
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Model
 
@@ -39,6 +40,18 @@ class Fixing(Protocol):
 
     def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
         """Return a model in which some inputs are constants; the others keep their order. Raises as `apply`."""
+        ...
+
+
+@runtime_checkable
+class Reforming(Protocol):
+    """A change of the only call of a program into another one, which has other results.
+
+    Only an oracle that compares no values may ask for it.
+    """
+
+    def apply_to_case(self, model: Model, feeds: Sequence[Feed]) -> tuple[Model, tuple[Feed, ...]]:
+        """Return the other program and its feeds, as many as before. Raises as `apply`."""
         ...
 
 

@@ -209,7 +209,7 @@ def expected_of(seen: Examination) -> Tensor | None:
 def test_name(evidence: Evidence, culprits: Sequence[str]) -> str:
     """Return the end of the name of a test function: the culprits, or the output, in words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", "_".join(culprits) or "valid_model")
-    return f"{re.sub(r'[^A-Za-z0-9]+', '_', words).strip('_').lower()}_{evidence.kind}"
+    return f"{re.sub(r'[^A-Za-z0-9]+', '_', words).strip('_').lower()}_{evidence.kind.replace('-', '_')}"
 
 
 @cache
@@ -466,6 +466,7 @@ def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
         "memory": "memory without bound",
         "accepted": "an invalid model is accepted and run",
         "cost": f"{evidence.details.get('cost', 'cost')} out of proportion",
+        "refused-form": "a form of an operator is refused that others are not",
     }[evidence.kind]
     if evidence.rule == memory.RULE:
         what = f"{what} ({evidence.details['memory']})"

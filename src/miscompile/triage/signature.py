@@ -199,7 +199,9 @@ def signature_of(
         )
     elif evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
-    setting = "" if evidence.rule == memory.RULE else setting_of(evidence)
+    elif evidence.kind == "refused-form":
+        text = f"{evidence.details.get('op', '')}: {symptom.text}"  # the message may be that of any operator
+    setting = "" if evidence.rule in (memory.RULE, "forms") else setting_of(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"
     return Signature(target, evidence.kind, symptom.stage, guilty, text)

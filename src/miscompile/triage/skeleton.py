@@ -191,7 +191,11 @@ print("level {{ reference.level }} works")
 {% endif %}
 {% if changed_model %}
 
+{% if kind == "refused-form" %}
+# The form of the call that is refused; the one above is not.
+{% else %}
 # The same computation in another form: {{ transform }}.
+{% endif %}
 {{ changed_model }}
 {% if changed_feeds %}
 
@@ -236,7 +240,7 @@ else:
     print("{{ shows }} level {{ faulty.level }} accepts the model and runs it; output 0 has shape", np.shape(first))
     print("and begins with", np.ravel(first)[:4].tolist())
     sys.exit(1)
-{% elif kind in ("exception", "memory") %}
+{% elif kind in ("exception", "memory", "refused-form") %}
 {% if kind == "memory" %}
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes
 {% endif %}
@@ -349,7 +353,11 @@ def test_{{ test_name }}():
     expected = run({{ levels[reference.level] }}{{ without }})[{{ reference_feed }}][{{ output }}]
 {% endif %}
 {% if changed_model %}
+{% if kind == "refused-form" %}
+    # The form of the call that is refused; the one above is not.
+{% else %}
     # The same computation in another form: {{ transform }}.
+{% endif %}
 {{ changed_model | indent(4, first=True) }}
 {% if changed_feeds %}
 {{ changed_feeds | indent(4, first=True) }}

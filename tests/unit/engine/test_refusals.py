@@ -9,8 +9,11 @@ from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
-from miscompile.engine.refusals import RefusalRow, counted_as, refusals_in, rows_of
+from miscompile.engine.refusals import RefusalRow, counted_as, is_lawful, rows_of
 from miscompile.findings.store import Campaign, Store
+from miscompile.migration.refusals import refusals_in, refusals_of
+from miscompile.migration.results import ResultRow
+from miscompile.targets.front_ends import FrontEnd
 
 DEAD = Unsupported("compile", "Resize: the GPU is absent, code 17")
 
@@ -62,6 +65,29 @@ def test_rows_have_the_most_frequent_first_and_tell_a_form_from_an_operator() ->
     assert rows_of(COUNTERS) == ROWS
     assert [row.form for row in ROWS] == [False, True, False]
     assert json.loads(json.dumps(ROWS[1].as_json()))["form"] is True
+    assert [row.verdict for row in ROWS] == ["several operators", "depends on the form", "taken in no form"]
+
+
+def test_a_reason_that_the_list_calls_lawful_depends_on_no_form() -> None:
+    (name,) = names(case("Foo"), ("onnxruntime", Unsupported("compile", "no such device", kind="NoDeviceError")))
+    (row,) = rows_of({name: 1, "taken by onnxruntime | Foo": 3})
+    assert (row.lawful, row.form, row.verdict) == (True, False, "listed as lawful")
+    assert not is_lawful("onnxruntime", "LRN takes odd sizes only")
+
+
+def test_the_rows_of_a_migration_are_read_from_its_results() -> None:
+    odd = "compile: Fail: LRN<T>::LRN(x) size_ % 2 == 1 was false"
+    rows = [
+        ResultRow("1", "LRN", "onnx-onnxruntime", "pass"),
+        ResultRow("2", "LRN", "onnx-onnxruntime", "unsupported", message=odd),
+        ResultRow("3", "Foo", "onnx-onnxruntime", "unsupported", message="compile: NoDeviceError: none"),
+        ResultRow("4", "Foo", "onnx-onnxruntime", "random"),
+    ]
+    found = refusals_of(FrontEnd("onnx", "onnxruntime"), rows)
+    assert [(row.operator, row.refused, row.taken, row.verdict) for row in found] == [
+        ("LRN", 1, 1, "depends on the form"),
+        ("Foo", 1, 0, "listed as lawful"),
+    ]
 
 
 def test_the_rows_of_a_campaign_are_read_from_its_folder(tmp_path: Path) -> None:

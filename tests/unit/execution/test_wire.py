@@ -81,7 +81,7 @@ SEEN = st.builds(Observations, SECONDS, SECONDS, BYTES, st.lists(TEXT).map(tuple
 STAGE = st.sampled_from(STAGES)
 FAILURES = st.one_of(
     st.builds(Rejected, STAGE, TEXT, SEEN),
-    st.builds(Unsupported, STAGE, TEXT, SEEN),
+    st.builds(Unsupported, STAGE, TEXT, SEEN, TEXT),
     st.builds(Raised, STAGE, TEXT, TEXT, st.lists(TEXT).map(tuple), SEEN),
     st.builds(Crashed, STAGE, st.integers(-255, 64), SEEN),
     st.builds(TimedOut, STAGE, SECONDS, SEEN),

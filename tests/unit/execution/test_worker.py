@@ -26,7 +26,10 @@ class BrokenError(Exception):
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (NotImplementedError("no kernel for Foo(13)"), Unsupported("compile", "no kernel for Foo(13)")),
+        (
+            NotImplementedError("no kernel for Foo(13)"),
+            Unsupported("compile", "no kernel for Foo(13)", kind="NotImplementedError"),
+        ),
         (ValueError("indices element out of data bounds"), Rejected("compile", "indices element out of data bounds")),
         (MemoryError(), OutOfMemory("compile", "")),
         (RuntimeError("std::bad_alloc"), OutOfMemory("compile", "std::bad_alloc")),

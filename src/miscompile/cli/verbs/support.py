@@ -35,7 +35,7 @@ from miscompile.targets.registry import parse_target
     "--refused",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="OUT",
-    help="Show what the targets of the campaign in OUT refused, and why.",
+    help="Show what the targets of the campaign or migration in OUT refused, and why.",
 )
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Workers. [default: one for each CPU]")
 @click.option(
@@ -60,8 +60,9 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
       miscompile support --diff tables/onnxruntime==1.20.1.json tables/tvm.json
       miscompile support --refused miscompile-out
     \f
-    --refused lists by operator and reason how many programs of a campaign were refused. Where programs of that operator
-    alone were taken as well (`taken`), the refusal depends on their form: attributes, ranks, types, constants.
+    --refused lists by operator and reason how many programs of a campaign, or tests of a migration, were refused. Where
+    programs of that operator alone were taken as well (`taken`), the refusal depends on their form: attributes, ranks,
+    types, constants; `miscompile fuzz TARGET --check forms` makes findings of such refusals.
     """
     if given["refused"]:
         if targets:
@@ -106,16 +107,16 @@ def _survey(target: str, given: dict[str, Any], *, as_json: bool) -> SupportTabl
 
 
 def _refused(out: Path, *, as_json: bool) -> int:
-    from miscompile.engine.refusals import refusals_in
+    from miscompile.migration.refusals import refusals_in
 
     rows = refusals_in(out)
     if as_json:
         click.echo(json.dumps([row.as_json() for row in rows], indent=1))
         return 0
-    shown = plain_table("target", "operator", "reason", numbers=("refused", "taken"))
+    shown = plain_table("target", "operator", "reason", "why it counts as lawful", numbers=("refused", "taken"))
     for row in rows:
         taken = f"{row.taken:,}" if row.operator else "-"
-        shown.add_row(row.target, row.operator or "several", row.reason, f"{row.refused:,}", taken)
+        shown.add_row(row.target, row.operator or "several", row.reason, row.verdict, f"{row.refused:,}", taken)
     Console().print(shown)
     return 0
 
