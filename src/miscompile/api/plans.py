@@ -128,9 +128,16 @@ def _options(given: dict[str, Any], *, existing: bool) -> Plan:
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     plan = plan_of(targets, {**given, "schedule": True}, resume=given["resume"] or existing)
     plan = replace(plan, corpus=_corpus(plan))
+    if given["seconds"] is None:
+        plan = _to_its_end(plan)
     if plan.scheduled and plan.instances is None and _is_long(plan) and not (plan.ops or plan.dtypes):
         return replace(plan, instances=OWN)
     return plan
+
+
+def _to_its_end(plan: Plan) -> Plan:
+    """Return a plan for which no time was given: without a limit if the campaign ends by itself."""
+    return replace(plan, seconds=None) if plan.finite else plan
 
 
 def _corpus(plan: Plan) -> tuple[str, ...]:
@@ -163,7 +170,8 @@ def resumed(options: Plan, given: Collection[str]) -> Plan:
     campaign = campaigns[number]
     names = {"keep_passes": ("steer",), "preset": ("producers", "checks", "nodes")}
     kept = {meant for name in given for meant in names.get(name, (name,))}
-    return replace(options.resumed(campaign.options, kept), seed=campaign.seed, number=number)
+    plan = replace(options.resumed(campaign.options, kept), seed=campaign.seed, number=number)
+    return plan if "seconds" in given else _to_its_end(plan)
 
 
 def _number(options: Plan, campaigns: Mapping[int, Campaign], *, seeded: bool) -> int:

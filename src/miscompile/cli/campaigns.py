@@ -35,7 +35,7 @@ CAMPAIGN_SECTIONS = {
 _CAMPAIGN = (
     click.option("--time", "seconds", metavar="TIME", callback=values.duration,
                  help="Stop after 90, 5m, 2h, ...; 0: go on until stopped."
-                 " [default: 5m (`check`: 1m), or none with --tests]"),
+                 " [default: 5m (`check`: 1m), or none with --tests and --producer pairs]"),
     click.option("--triage-time", "triage_seconds", metavar="TIME", callback=values.duration,
                  help="Reduce findings for at most this long after the tests; the rest waits for --resume."
                  " [default: half of --time, 2m to 10m]"),

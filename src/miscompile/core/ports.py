@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from miscompile.core.case import Case
 from miscompile.core.events import Event
@@ -20,6 +20,23 @@ class Producer(Protocol):
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Learn from the outcomes and the final verdict of a case that this producer proposed."""
+        ...
+
+
+@runtime_checkable
+class FiniteProducer(Producer, Protocol):
+    """Has a fixed list of tasks, each of which gives one case; a campaign ends after the last one.
+
+    Which lane does a task, and whether an earlier session has done it, is decided by the campaign.
+    """
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of all tasks, each of them once and without line breaks, in the order in which they are done."""
+        ...
+
+    def begin(self, task: str) -> None:
+        """Make `propose` return cases of `task`, or raise RejectedDraft when it has none."""
         ...
 
 

@@ -26,7 +26,7 @@ from miscompile.core.events import (
     unheard,
 )
 from miscompile.core.finding import Signature
-from miscompile.core.ports import Listener
+from miscompile.core.ports import Listener, Producer
 from miscompile.engine.devices import require_device, require_memory
 from miscompile.engine.disk import LOGS, MEASURE_EVERY, shorten, size_of
 from miscompile.engine.division import Division
@@ -53,8 +53,10 @@ from miscompile.findings.encode import signature_from
 from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Record, Store, record_of
+from miscompile.findings.tasks import TASKS, TaskLog
 from miscompile.ops.support import Support
 from miscompile.producers.around import Around
+from miscompile.producers.combined import finite_part
 from miscompile.producers.scheduled import ARM
 from miscompile.producers.slices.collection import Collection
 from miscompile.triage.predicate import told_apart
@@ -118,10 +120,20 @@ def fuzz(plan: Plan, listeners: Sequence[Listener], portion: Portion | None = No
         if seeds is not None:
             keep_seeds(plan, seeds)
         if not plan.model or plan.slices:
-            make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
+            producer = make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
+            _expect_tasks(plan, producer, listeners)
         with Ledger.open(plan.ledger_file) as ledger:
             _tell(listeners, Started())
             _Coordinator(plan, store, ledger, supports, listeners, portion, begun).run()
+
+
+def _expect_tasks(plan: Plan, producer: Producer, listeners: Sequence[Listener]) -> None:
+    """Note the number of tasks of a campaign that has a list of them, and tell how many are left."""
+    finite, log = finite_part(producer), TaskLog(plan.own / TASKS)
+    if finite is not None:
+        log.expect(len(finite.tasks))
+        left, total = len(log.left(finite.tasks)), counted(len(finite.tasks), "task")
+        _tell(listeners, Notice(f"{left:,} of {total} are left, and the campaign ends after the last one"))
 
 
 def plan_to_run(plan: Plan) -> tuple[Plan, dict[str, str]]:

@@ -37,10 +37,12 @@ from miscompile.engine.plan import Plan, plan_from
 from miscompile.engine.refusals import counted_as
 from miscompile.engine.searches import Searches
 from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, Steering
+from miscompile.engine.tasks import tasks_of
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
 from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.store import UNEXPLAINED, record_of
+from miscompile.findings.tasks import MADE, NOT_DRAWN
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.differential import ABSENT, MADE_FOR
 from miscompile.producers.around import AROUND
@@ -130,6 +132,10 @@ def orders_from(text: str) -> Orders:
     return Orders(plan_from(data["plan"]), supports, *place, known, data["weights"])
 
 
+_Drawn = tuple[Case, Course, Oracle, tuple[Run, ...], CaseClass]
+"""A case with the course of its test, its oracle, its runs, and its class."""
+
+
 @dataclass(slots=True)
 class _Ahead:
     """A case that was submitted to the worker, with the oracle that planned its runs."""
@@ -168,6 +174,7 @@ class Lane:
         self.producer = make_producer(
             self.plan, *orders.supports, corpus=self.plan.own / CORPUS, name=f"lane-{orders.lane}"
         )
+        self.tasks = tasks_of(self.plan, self.producer, orders.session, orders.lane)
         abouts = {target: parse_target(target).about for target in self.plan.targets}
         self.steering = Steering(abouts, enabled=self.plan.steer, known=list(orders.known))
         if isinstance(self.producer, Scheduled):
@@ -191,17 +198,17 @@ class Lane:
         self._compiler_cpu = 0.0
 
     def run(self) -> bool:
-        """Test cases until the quota is reached or the coordinator closes the standard input.
+        """Test cases until the quota is reached, the tasks are done, or the coordinator closes the standard input.
 
         Return True when neither has happened, but the lane has tested `LIFETIME` cases: another process should go on.
         """
-        quota = last = self.orders.quota
+        quota = last = self._last()
         retirement = self.orders.first + LIFETIME
         if quota is None or quota > retirement:
             quota = retirement
         while not self._stopped() and (self._next < quota or self._ahead):
-            while len(self._ahead) < AHEAD and self._next < quota:
-                self._submit()
+            while len(self._ahead) < AHEAD and self._next < quota and self._submit():
+                pass
             self._settle_next()
             if time.monotonic() - self._reported > _REPORT_EVERY:
                 self._report()
@@ -211,6 +218,11 @@ class Lane:
             self._leave_to_triage(self.searches.waiting.popleft())
         self._report()
         return not self.inbox.closed and (last is None or self._next < last)
+
+    def _last(self) -> int | None:
+        """Return the index after the last case, None without a limit."""
+        limits = (self.orders.quota, None if self.tasks is None else len(self.tasks.names))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _stopped(self) -> bool:
         """Read the coordinator's lines; tell whether it has stopped the lane.
@@ -242,20 +254,38 @@ class Lane:
         except (ModelError, RejectedDraft) as error:
             self.counters["failed cases"] += 1
             print(f"case {ahead.index} cannot be handled: {error}", file=sys.stderr)
+        if self.tasks is not None:
+            self.tasks.finish(ahead.index, MADE)
 
-    def _submit(self) -> None:
+    def _submit(self) -> bool:
+        """Submit the next case; return False when its task has none."""
         index = self._next
         start = time.thread_time_ns()
-        case, course, oracle, runs, kind = self._drawn(index)
+        drawn = self._drawn(index) if self.tasks is None else self._drawn_for_task(index)
+        self._next += 1
+        if drawn is None:
+            return False
+        case, course, oracle, runs, kind = drawn
         generated = time.thread_time_ns()
         self.counters["generate_us"] += (generated - start) // 1000
         ticket, submitted = self.pool.submit(runs), time.thread_time_ns()
         spent = (submitted - start) // 1000
         self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, ticket, kind, spent))
         self.counters["transfer_us"] += (submitted - generated) // 1000
-        self._next += 1
+        return True
 
-    def _drawn(self, index: int) -> tuple[Case, Course, Oracle, tuple[Run, ...], CaseClass]:
+    def _drawn_for_task(self, index: int) -> _Drawn | None:
+        """Return what `_drawn` returns, of the task of this index; None when the producer has no case of that."""
+        assert self.tasks is not None  # the caller has checked
+        self.tasks.begin(index)
+        try:
+            return self._drawn(index)
+        except RejectedDraft:
+            self.tasks.finish(index, NOT_DRAWN)
+            self.counters["tasks not drawn"] += 1
+            return None
+
+    def _drawn(self, index: int) -> _Drawn:
         """Return the case of this index with the course of its test, its oracle, its runs, and its class.
 
         A draft that is given up, because of a known bug or because its class is dangerous, is followed by another of
@@ -527,6 +557,8 @@ class Lane:
         self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
         self._compiler_cpu = cpu
         settled = self._next - len(self._ahead)
+        if self.tasks is not None:
+            self.tasks.write()
         self._send({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
         if isinstance(self.producer, Scheduled):

@@ -13,6 +13,7 @@ from miscompile.base.specs import Spec, parse_options, parse_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
 from miscompile.findings.ledger import LEDGER
+from miscompile.findings.store import own_folder
 from miscompile.producers.kinds import PRODUCERS, ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.targets.registry import faces, narrowing, parse_target, settled_transform
@@ -109,6 +110,16 @@ class Plan:
         return replace(self, target=target, others=())
 
     @property
+    def finite(self) -> bool:
+        """Tell whether the campaign ends by itself, because its producer has a fixed list of tasks."""
+        return bool(self._finite)
+
+    @property
+    def _finite(self) -> tuple[str, ...]:
+        """The names of the producers that have a fixed list of tasks."""
+        return tuple(spec.name for spec in map(parse_spec, self.producers) if PRODUCERS.get(spec.name).finite)
+
+    @property
     def has_seeds(self) -> bool:
         """Tell whether programs are generated from seeds that the user names, or from models of the corpus."""
         return self.has_own_seeds or bool(self.corpus)
@@ -126,7 +137,7 @@ class Plan:
     @property
     def own(self) -> Path:
         """The folder of files that belong to this campaign alone: `out` itself for the first campaign in it."""
-        return self.out if self.number == 1 else self.out / "campaigns" / str(self.number)
+        return own_folder(self.out, self.number)
 
     @property
     def ledger_file(self) -> Path:
@@ -231,7 +242,7 @@ class Plan:
         return (one, one.with_options(call="yes"), one.with_options(count="3"))
 
     def producer_specs(self) -> list[tuple[str, Any]]:
-        """Return (name, options) of every producer. Raises SpecError for an unknown one.
+        """Return (name, options) of every producer. Raises SpecError for an unknown one, or one that must be alone.
 
         Producers of patterns are left out when operators or dtypes were chosen, because patterns have their own.
         """
@@ -243,6 +254,8 @@ class Plan:
             specs.append(Spec("seeded"))
         if self.patterns and not self.has_library and "oatest" not in names:
             specs.append(Spec("oatest"))
+        if self.finite and len(specs) > 1:
+            raise SpecError(f"the producer '{self._finite[0]}' must be the only one: leave out all others, and seeds")
         return [self._producer(spec.name, dict(spec.options), str(spec)) for spec in specs]
 
     def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, Any]:

@@ -56,7 +56,7 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
 
     if plan.model is not None:
         return _around(plan, found.inputs, make if seeds and plan.slices else None)
-    if plan.others:
+    if plan.others and not plan.finite:
         return Choosing(plan.targets, make)
     asked = tuple(name for name in plan.chosen_checks if name in JUDGED or name not in CHECKS)
     return Assigned(make(plan.targets), asked) if asked else make(plan.targets)

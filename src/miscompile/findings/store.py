@@ -568,6 +568,11 @@ class Store:
         self._connection, self._inode = fresh, _inode(database)
 
 
+def own_folder(out: Path, number: int) -> Path:
+    """Return the folder of files that belong to one campaign in `out` alone: `out` itself for the first one."""
+    return out if number == 1 else out / "campaigns" / str(number)
+
+
 def holds_campaign(path: Path) -> bool:
     """Tell whether a folder holds a campaign, even one whose index is lost."""
     return (path / DATABASE).exists() or (path / SNAPSHOT).exists() or (path / "findings").is_dir()

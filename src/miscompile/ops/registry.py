@@ -54,7 +54,8 @@ def families() -> tuple[str, ...]:
     return (*FAMILIES, *(name for name in found if name not in FAMILIES))
 
 
-_ALIASES = {"float": "float32", "double": "float64"}
+ALIASES = {"float": "float32", "double": "float64"}
+"""Names of element types in onnx's schemas that differ from ours."""
 
 
 @cache
@@ -139,4 +140,4 @@ def admitted(spec: OpSpec, opset: int) -> tuple[str, ...]:
         return ()
     formals, place = (known.inputs, spec.main) if spec.main >= 0 else (known.outputs, ~spec.main)
     names = {name.removeprefix("tensor(").removesuffix(")") for name in formals[min(place, len(formals) - 1)].types}
-    return tuple(dtype for dtype in spec.dtypes if dtype in {_ALIASES.get(name, name) for name in names})
+    return tuple(dtype for dtype in spec.dtypes if dtype in {ALIASES.get(name, name) for name in names})

@@ -9,7 +9,7 @@ from itertools import accumulate
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
-from miscompile.core.ports import Producer
+from miscompile.core.ports import FiniteProducer, Producer
 from miscompile.core.verdict import Verdict
 
 
@@ -101,3 +101,9 @@ class Assigned:
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Let the producer learn."""
         self.producer.learn(case, outcomes, verdict)
+
+
+def finite_part(producer: Producer) -> FiniteProducer | None:
+    """Return the producer of a campaign that ends by itself, without what only adds to its cases; None for others."""
+    inner = producer.producer if isinstance(producer, Assigned) else producer
+    return inner if isinstance(inner, FiniteProducer) else None

@@ -45,7 +45,8 @@ class ProducerKind:
     `guided` is the value of the field `guidance` for `--guidance` (`off` for `--no-guidance`). With `own_opsets`, the
     default of `opsets` holds for campaigns as well, as far as the targets read these. `needs_seeds`: the user must name
     seeds. `brings_patterns`: its programs have operators and dtypes of their own, so a campaign with chosen operators
-    or dtypes omits the producer unless the user names it.
+    or dtypes omits the producer unless the user names it. `finite`: its producer is a `FiniteProducer`, which is the
+    only one of its campaign.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ProducerKind:
     own_opsets: bool = False
     needs_seeds: bool = False
     brings_patterns: bool = False
+    finite: bool = False
 
 
 _PACKAGE = "miscompile.producers"
@@ -67,6 +69,7 @@ PRODUCERS = Catalogue(
     {
         "strict": f"{_PACKAGE}.strict:STRICT",
         "sweep": f"{_PACKAGE}.sweep:SWEEP",
+        "pairs": f"{_PACKAGE}.pairs:PAIRS",
         "seeded": f"{_PACKAGE}.seeded:SEEDED",
         "dynamic": f"{_PACKAGE}.dynamic.producer:DYNAMIC",
         "disruptive": f"{_PACKAGE}.disruptive.producer:DISRUPTIVE",

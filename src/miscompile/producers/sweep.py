@@ -31,8 +31,8 @@ from miscompile.producers.sites import ScopeSite, insert
 _DRAFTS = 3
 _PATIENCE = 40
 _MOST_TURNS = 2000
-_CONSTANTS = (0.0, 0.15, 0.5, 1.0)
-_PINNED = (0.0, 0.0, 0.3, 1.0)
+CONSTANTS = (0.0, 0.15, 0.5, 1.0)
+PINNED = (0.0, 0.0, 0.3, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def draft_single(
 ) -> Single:
     """Draw a program of one operator. Raises RejectedDraft when the sampler or the target rejects it."""
     scope = Scope(rng, opset, limits, style, support)
-    constants, pinned = _CONSTANTS[int(rng.random() * 4)], _PINNED[int(rng.random() * 4)]
+    constants, pinned = CONSTANTS[int(rng.random() * 4)], PINNED[int(rng.random() * 4)]
     site = ScopeSite(scope, dtype, reuse=0.0, constants=constants, pinned=pinned)
     call, results = insert(scope, op, site)
     return Single(call, results, scope)

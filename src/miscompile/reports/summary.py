@@ -16,7 +16,8 @@ from miscompile.core.arms import ArmYield, arms_json, arms_rows
 from miscompile.core.events import MODEL_JUDGED, MODEL_TESTS, MODEL_UNDECIDED, UNDECIDED
 from miscompile.core.outcome import DEFECTS
 from miscompile.findings.folder import ANNOUNCED, REPEATED, FindingStatus, writing
-from miscompile.findings.store import Record, Store
+from miscompile.findings.store import Record, Store, own_folder
+from miscompile.findings.tasks import TASKS, TaskCounts, TaskLog
 from miscompile.reports.registry import Report
 from miscompile.reports.tables import PlainTable, plain_table
 from miscompile.triage.clusters import CauseCluster, clusters_of
@@ -54,6 +55,8 @@ class Summary:
     """The user's model that the first campaign is about; empty for generated programs."""
     clusters: tuple[CauseCluster, ...] = ()
     """Findings that seem to have one cause."""
+    tasks: TaskCounts | None = None
+    """How far the campaigns are that have a fixed list of tasks; None when there is none."""
 
     @property
     def judged(self) -> int:
@@ -135,8 +138,22 @@ def summarise(store: Store) -> Summary:
         arms=store.arms(),
         model=str(first.options.get("model") or "") if first else "",
         clusters=tuple(clusters_of(store)),
+        tasks=_tasks_of(store),
         **shown,
     )
+
+
+def _tasks_of(store: Store) -> TaskCounts | None:
+    """Return how far all campaigns with a list of tasks are together."""
+    logs = (TaskLog(own_folder(store.path, number) / TASKS).counts() for number in store.campaigns())
+    known = [counts for counts in logs if counts is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def _tasks_line(tasks: TaskCounts) -> str:
+    """Return the line that says how far a campaign with a list of tasks is."""
+    rest = f"{tasks.left:,} left" if tasks.left else "none left"
+    return f"{counted(tasks.total, 'task')}: {tasks.made:,} made, {tasks.not_drawn:,} cannot be drawn, {rest}"
 
 
 def write_summary(out: Path, summary: Summary) -> Path:
@@ -256,6 +273,8 @@ def summary_view(summary: Summary, out: Path, *, full: bool = False, brief: bool
     parts: list[Text | PlainTable] = [Text(line)]
     if summary.model and summary.tests:
         parts.append(Text(_model_line(summary)))
+    if summary.tasks is not None:
+        parts.append(Text(_tasks_line(summary.tasks)))
     if defects := summary.counters.get(DEFECTS):
         parts.append(
             Text(f"{counted(defects, 'run')} failed in this tool's own adapter; {out / 'lanes.log'} says where")

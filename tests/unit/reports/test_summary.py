@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from miscompile.base.errors import StoreError
-from miscompile.findings.store import Campaign, Record, Store
+from miscompile.findings.store import Campaign, Record, Store, own_folder
+from miscompile.findings.tasks import MADE, NOT_DRAWN, TASKS, TaskLog
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
 
 
@@ -38,6 +39,19 @@ def test_sessions_are_added_up(tmp_path: Path) -> None:
         summary = summarise(store)
     assert (summary.seconds, summary.tests, summary.tests_per_second, summary.sessions) == (5.0, 100, 20.0, 2)
     assert (summary.mismatches_judged_benign, summary.seed, summary.versions) == (2, 0, {"numpy": "2"})
+
+
+def test_the_tasks_of_all_campaigns_are_added_up(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for number, target in enumerate(("toy", "reference", "tvm"), 1):
+            store.begin(Campaign(target, 0, {}, {}, 0.0))
+            log = TaskLog(own_folder(tmp_path, number) / TASKS)
+            if target != "tvm":
+                log.expect(10)
+                log.note([(MADE, "Add Relu 0"), (NOT_DRAWN, "Sin Log 0")], 1, 0)
+        summary = summarise(store)
+    assert summary.as_json()["tasks"] == {"total": 20, "made": 2, "not_drawn": 2}
+    assert "20 tasks: 2 made, 2 cannot be drawn, 16 left" in printed(summary)
 
 
 def test_the_table_shows_markup_as_it_is() -> None:

@@ -152,6 +152,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --corpus silero-vad     slices of the real models in that package
       miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
+      miscompile fuzz onnxruntime --producer pairs        every operator behind every other one; ends by itself
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
       miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs
       miscompile fuzz tvm --preset oatest --patterns relax-patterns

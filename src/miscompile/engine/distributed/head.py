@@ -111,6 +111,8 @@ def fuzz_on(nodes: Nodes, plan: Plan, listeners: Sequence[Listener], *, install:
     lane for each of its CPUs. KeyboardInterrupt stops the campaign cleanly and is raised again. Raises UsageError when
     no node can do its work, and ExecutionError when no node is left.
     """
+    if plan.finite:
+        raise UsageError(f"--ray: the tasks of the producer '{plan.producers[0]}' are divided on one machine only")
     plan, found = plan_to_run(plan)
     with Store.open(plan.out) as store:
         plan = replace(plan, number=begin(store, plan, found))

@@ -118,6 +118,12 @@ def test_lanes_are_shared_as_on_one_machine(tmp_path: Path) -> None:
         assert [ending for *_, ending in store.sessions()] == ["done"]
 
 
+def test_tasks_of_a_list_are_not_divided_among_machines(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'pairs' are divided on one machine only"):
+        ran(tmp_path, Scripted({"a": 2}, []), producers=("pairs",))
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_nodes_that_find_one_bug_announce_it_once(tmp_path: Path) -> None:
     first, second, other = stored("One", "a"), stored("One", "b"), stored("Two", "c")
     script = [
