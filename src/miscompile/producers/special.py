@@ -48,7 +48,8 @@ _WEIGHTS = {"float32": 6, "float64": 2, "float16": 2, "bfloat16": 1}
 """How often each type is the main one of a program; integers and bool once."""
 
 _ELEMENTWISE, _EDGED = 4, 12
-"""Weights of operators on single elements, and of those of them with edges, which folds are about; others have one."""
+"""Weights of operators on single elements, and of those of them with edges, which folds are about; others have one.
+Motifs of operators on single elements have the former as well."""
 
 _VOCABULARY = (2, 4)
 """Fewest and most different operators of a program: folds are about several calls of few operators."""
@@ -212,8 +213,8 @@ class SpecialProducer:
         words = tuple(rng.choices(ops, weights, k=rng.randint(*_VOCABULARY)))
         scope = OpenScope(rng, opset, options, self._limits, self.support)
         motifs = self._motifs(opset)
-        if motifs and rng.random() < options.motifs:
-            plant(scope, rng.choice(motifs), _MUTATIONS, dtypes=dtypes)
+        if motifs[0] and rng.random() < options.motifs:
+            plant(scope, rng.choices(*motifs)[0], _MUTATIONS, dtypes=dtypes)
         wanted = 1 + int(rng.random() * options.nodes)
         for _ in range(3 * wanted):
             self._grow(scope, dtype, words)
@@ -231,10 +232,13 @@ class SpecialProducer:
         except RejectedDraft:
             scope.rollback(mark)
 
-    def _make_motifs(self, opset: int) -> tuple[Motif, ...]:
-        """Return the motifs of operators that the target takes and about which something is specified."""
+    def _make_motifs(self, opset: int) -> tuple[tuple[Motif, ...], tuple[int, ...]]:
+        """Return the motifs of operators that the target takes and about which something is specified, with weights."""
         taken = {op for ops, _ in self._menu(opset).values() for op in ops}
-        return tuple([motif for motif in (*fusion_motifs(), *noop_motifs()) if taken.issuperset(motif.operators)])
+        motifs = tuple([motif for motif in (*fusion_motifs(), *noop_motifs()) if taken.issuperset(motif.operators)])
+        known = specs()
+        weights = [_ELEMENTWISE if all(known[op].elementwise for op in motif.operators) else 1 for motif in motifs]
+        return motifs, tuple(weights)
 
     def _make_menu(self, opset: int) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return by main type the operators that the target takes, with their weights."""

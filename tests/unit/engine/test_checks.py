@@ -34,7 +34,7 @@ def test_a_plain_campaign_compares_levels() -> None:
 
 
 def test_all_is_what_the_target_is_able_to() -> None:
-    by_request = ("memory", "cost", "sequences", "device", "gradients")  # or lacking, as gradients are
+    by_request = ("memory", "cost", "forms", "sequences", "device", "gradients")  # or lacking, as gradients are
     usual = tuple(name for name in chosen(("all",), [ORT]) if name != "votes")  # another runtime may be installed
     assert usual == tuple(
         name for name in CHECKS if name not in (*by_request, "votes", "gradients")
@@ -59,7 +59,7 @@ def test_a_target_without_an_unoptimised_build_is_not_compared_with_itself() -> 
         (
             ("nothing",),
             "cpu",
-            "no check 'nothing'; there are: .* dynamic, .* state, special, cost, gradients, votes, device, and all",
+            "no check 'nothing'; there are: .* dynamic, .* state, special, cost, forms, gradients, votes, device, and all",
         ),
         (("sequences",), "cpu", "does not let us order"),
         (("device",), "cpu", "say which device"),
