@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from miscompile.core.tensor import tensor
 from miscompile.findings.ledger import LEDGER, Ledger
 from miscompile.findings.store import Store
 from miscompile.instances.archive import Archive, write_archive
-from miscompile.instances.instance import Instance
+from miscompile.instances.instance import Instance, Parent
 from miscompile.instances.values import Held
 from miscompile.migration.results import place_of, read_rows
+from miscompile.reports.issue import render_issue
 
 pytestmark = [pytest.mark.process, pytest.mark.compiler]
 
@@ -82,6 +84,30 @@ def test_a_planted_bug_is_found_confirmed_and_kept(tmp_path: Path) -> None:
     other = migrate(tmp_path, *words[:-1], "other", "--ledger", "out/ledger.db", "--json")
     assert other.returncode == 0, other.stderr
     assert {one["status"] for one in json.loads(other.stdout)["findings"]} <= {"known", "unconfirmed"}
+
+
+@pytest.mark.slow
+def test_a_neighbour_names_the_differences_that_its_bug_needs_and_the_boundary(tmp_path: Path) -> None:
+    test = node("Or", np.zeros((2, 3), bool), np.zeros(3, bool))
+    near = node("Or", np.ones((2, 4), bool), np.ones(4, bool))
+    parent = Parent(test, {"input 0": "A", "input 1": "B"})
+    near = replace(near, operands="first fed", source="neighbours", origin="A, B varied; from test_Or", parent=parent)
+    path = tmp_path / "near.jsonl.gz"
+    write_archive(Archive("onnx", (near,)), path)
+    done = migrate(tmp_path, "--to", "toy{bugs=bool_or_as_add}", "--instances", str(path), "--out", "out", "--json")
+    assert done.returncode == 1, done.stderr
+    (found,) = (one for one in json.loads(done.stdout)["findings"] if one["status"] == "confirmed")
+    with Store.open(tmp_path / "out", create=False) as store:
+        stored = store.load(found["id"])
+    facts = stored.finding.facts
+    assert facts["differences"]["test"] == "test_Or"
+    assert facts["differences"]["needed"] == ["elements of A, B all false -> all true"]
+    assert facts["differences"]["undone"] == ["shape of A [2, 3] -> [2, 4]", "shape of B [3] -> [4]",
+                                              "every operand but the first a constant"]  # fmt: skip
+    assert set(facts["boundary"]["operands"]["shows"]) >= {"all are inputs", "all but the first are constants"}
+    issue = render_issue(stored, "")
+    assert "differed from `test_Or` of the library by: elements of A, B all false -> all true." in issue
+    assert "| operands | " in issue
 
 
 @pytest.mark.slow

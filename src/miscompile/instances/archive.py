@@ -1,5 +1,8 @@
 """Archives of instances: a header line with their origin, then one line of JSON each; gzipped.
 
+The header also holds the parents of neighbours, each once, and a neighbour names the digest of its own. An archive
+without them is read as well.
+
 An archive is written under another name and then renamed, so that an interrupted harvest leaves the old one.
 """
 
@@ -15,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import UsageError
-from miscompile.instances.code import decoded, digest_of, encoded
-from miscompile.instances.instance import Instance
+from miscompile.instances.code import decoded, digest_of, parent_from, parent_json, referring
+from miscompile.instances.instance import Instance, Parent
 from miscompile.instances.program import slots
 
 SCHEMA = 1
@@ -48,11 +51,14 @@ def write_archive(archive: Archive, path: Path) -> None:
         "versions": dict(archive.versions),
         "figures": dict(archive.figures),
     }
+    parents = {digest_of(one.parent.instance): one.parent for one in archive.instances if one.parent}
+    if parents:
+        head["parents"] = {digest: parent_json(one) for digest, one in parents.items()}
     with _fresh(path) as fresh:
         with gzip.GzipFile(fresh, "wb", mtime=0) as file:
             file.write(json.dumps(head).encode() + b"\n")
             for instance in archive.instances:
-                file.write(encoded(instance) + b"\n")
+                file.write(referring(instance) + b"\n")
         fresh.replace(path)
 
 
@@ -92,7 +98,10 @@ def read_archive(path: Path) -> Archive:
     """Read an archive. Raises UsageError when it is not there, of another schema, or damaged, which names the line."""
     with _reading(path) as (head, file):
         library = head["library"]
-        instances = tuple(_read(line, library, f"{path}, line {number}") for number, line in enumerate(file, 2))
+        parents = _parents(head)
+        instances = tuple(
+            _read(line, library, f"{path}, line {number}", parents) for number, line in enumerate(file, 2)
+        )
         return Archive(str(library), instances, dict(head["versions"]), dict(head["figures"]))
 
 
@@ -118,10 +127,14 @@ def _reading(path: Path) -> Iterator[tuple[dict[str, Any], gzip.GzipFile]]:
         raise UsageError(f"{path} is no archive of instances ({reason}); harvest anew") from None
 
 
-def _read(line: bytes, library: object, place: str) -> Instance:
+def _parents(head: Mapping[str, Any]) -> dict[str, Parent]:
+    return {str(digest): parent_from(one) for digest, one in head.get("parents", {}).items()}
+
+
+def _read(line: bytes, library: object, place: str, parents: Mapping[str, Parent]) -> Instance:
     """Return the instance of a line. Raises UsageError that begins with `place` for a line that is none of these."""
     try:
-        found = decoded(line)
+        found = decoded(line, parents)
     except UsageError as error:
         raise UsageError(f"{place}: {error}; harvest anew") from None
     if found.library != library:

@@ -19,10 +19,12 @@ from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
-from miscompile.instances.instance import CALL_STYLES, LIBRARIES, OPERAND_POLICIES, Instance
+from miscompile.instances.instance import CALL_STYLES, LIBRARIES, OPERAND_POLICIES, Instance, Parent
 from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, SliceValue, Slot, Value
 
 JsonValue = Any
+
+_NO_PARENTS: Mapping[str, Parent] = {}
 
 _LARGEST = 1 << 26
 """Greatest number of bytes of a tensor; an archive that declares more is damaged."""
@@ -35,8 +37,18 @@ _MOST_SIZES = 64
 
 
 def encoded(instance: Instance) -> bytes:
-    """Return the instance as one line of JSON."""
+    """Return the instance as one line of JSON, without its parent, which programs and findings do not need twice."""
     return _bytes(to_json(instance))
+
+
+def with_parent(instance: Instance) -> bytes:
+    """Return the instance as one line of JSON, with its parent inside."""
+    return _bytes({**to_json(instance), **({"parent": parent_json(instance.parent)} if instance.parent else {})})
+
+
+def referring(instance: Instance) -> bytes:
+    """Return the instance as one line of JSON, with the digest of its parent, which an archive holds once."""
+    return _bytes({**to_json(instance), **({"parent": digest_of(instance.parent.instance)} if instance.parent else {})})
 
 
 def content(instance: Instance) -> bytes:
@@ -50,10 +62,13 @@ def digest_of(instance: Instance) -> str:
     return digest_bytes(content(instance))
 
 
-def decoded(line: bytes | str) -> Instance:
-    """Return the instance that `encoded` wrote. Raises UsageError for anything else."""
+def decoded(line: bytes | str, parents: Mapping[str, Parent] = _NO_PARENTS) -> Instance:
+    """Return the instance that `encoded`, `with_parent` or `referring` wrote. Raises UsageError for anything else.
+
+    `parents` are those that a line may refer to, by digest.
+    """
     try:
-        return from_json(json.loads(line))
+        return from_json(json.loads(line), parents)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UsageError(f"this is no operator instance ({reason})") from None
@@ -78,7 +93,7 @@ def to_json(instance: Instance) -> dict[str, JsonValue]:
     return {key: value for key, value in data.items() if value not in ([], {}, 0, "")}
 
 
-def from_json(data: Mapping[str, JsonValue]) -> Instance:
+def from_json(data: Mapping[str, JsonValue], parents: Mapping[str, Parent] = _NO_PARENTS) -> Instance:
     """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
     if data["library"] not in LIBRARIES or data["form"] not in CALL_STYLES:
         raise ValueError(f"library {data['library']}, form {data['form']}")
@@ -97,7 +112,23 @@ def from_json(data: Mapping[str, JsonValue]) -> Instance:
         str(data.get("source", "")),
         str(data.get("origin", "")),
         data.get("operands", ""),
+        _parent(data.get("parent"), parents),
     )
+
+
+def parent_json(parent: Parent) -> dict[str, JsonValue]:
+    """Return a parent as a JSON object."""
+    return {"instance": to_json(parent.instance), "names": dict(parent.names)}
+
+
+def parent_from(data: Mapping[str, JsonValue]) -> Parent:
+    """Return the parent of a JSON object. Raises what `decoded` catches for what is none."""
+    return Parent(from_json(data["instance"]), {str(key): str(name) for key, name in data["names"].items()})
+
+
+def _parent(data: JsonValue, parents: Mapping[str, Parent]) -> Parent | None:
+    """Return the parent that a line holds or names; None for one that the archive lacks, as nothing depends on it."""
+    return parents.get(data) if isinstance(data, str) else parent_from(data) if data else None
 
 
 def value_json(value: Value) -> JsonValue:

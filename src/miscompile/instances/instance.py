@@ -32,14 +32,26 @@ OPERAND_POLICIES: tuple[OperandPolicy, ...] = get_args(OperandPolicy)
 
 
 @dataclass(frozen=True, slots=True)
+class Parent:
+    """The instance of a library's test from which a neighbour was made, with its parameters in the neighbour's places.
+
+    `names` are the library's names of the parameters that have a position, by their key in `Instance.parameters`.
+    """
+
+    instance: "Instance"
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One use of an operator.
 
     `api` is the import path of the operator (`torch.nn.Conv2d`, `keras.ops.add`), for ONNX its name, with its domain in
     front where that is not the default (`ai.onnx.ml.Scaler`). `version` is the operator set of a node, `results` marks
     the named outputs of a node. `source` names the kind of source (`tests`, `database`, `constraints`, `relations`,
-    ...), `origin` the very test. Neither is part of the content that identifies an instance. `operands` says which
-    tensors a program of the instance is fed with; torch and Keras instances know `fed` and `first fed` only.
+    ...), `origin` the very test, and `parent` is what a neighbour was made from. None of these is part of the content
+    that identifies an instance. `operands` says which tensors a program of the instance is fed with; torch and Keras
+    instances know `fed` and `first fed` only.
     """
 
     library: Library
@@ -54,6 +66,7 @@ class Instance:
     source: str = ""
     origin: str = ""
     operands: OperandPolicy = ""
+    parent: Parent | None = None
 
     @property
     def operator(self) -> str:

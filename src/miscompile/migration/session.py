@@ -28,7 +28,7 @@ from miscompile.findings import folder
 from miscompile.findings.folder import REPEATED, Stored
 from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Store, record_of
-from miscompile.instances.code import decoded, digest_of, encoded
+from miscompile.instances.code import decoded, digest_of, encoded, parent_json
 from miscompile.instances.instance import Instance
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
@@ -204,7 +204,7 @@ class MigrationSession:
             test = migrate(tests[digest], constants=self._plan.constants)
             if test is not None:
                 identifier = folder.identify(held.signature.kind, held.target, test.case)
-                known = {**facts, "instance": encoded(test.instance).decode(), "operator": test.operator}
+                known = {**facts, **_facts(test)}
                 finding = replace(first.finding, identifier=identifier, case=test.case, facts=known)
                 yield replace(first, finding=finding, status="pending", original=None)
 
@@ -301,8 +301,7 @@ class _FrontEndTests:
         stored = to_stored(
             evidence, signature, evidence.faulty.case, self._versions, self._context,
             test=self._store.counters().get("tests", 0) + number,
-            instance=encoded(test.instance).decode(), operator=test.operator, front=self.front.name,
-            constants=self._plan.constants,
+            front=self.front.name, constants=self._plan.constants, **_facts(test),
         )  # fmt: skip
         told = LibraryFinding(self._oracle, seen, self._pool)
         script = told.first_script(self._versions, constants=self._plan.constants)
@@ -315,6 +314,13 @@ class _FrontEndTests:
             return ()  # a compiler of ONNX reports its optimisations instead
         again = self._pool.run([replace(run, build=replace(run.build, observe=True), purpose="bisect")])[0]
         return again.observations.passes if isinstance(again, Values | Raised) else ()
+
+
+def _facts(test: Migrated) -> dict[str, Any]:
+    """Return the facts of a finding that say which instance it is about, and which one of a test it was made from."""
+    one = test.instance
+    parent = parent_json(one.parent) if one.parent else None
+    return {"instance": encoded(one).decode(), "operator": test.operator, "parent": parent}
 
 
 def _seconds(seen: Examination) -> float:

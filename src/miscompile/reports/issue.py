@@ -4,8 +4,8 @@ Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
 `regression`, an object with `fixed_in`, `release` and `link`; `releases` (see `engine/releases.py`);
-`rewriting` (see `triage/rewriting.py`) and `boundary` (see `triage/boundary.py`); `evidence`, a mapping of further
-measurements;
+`rewriting` (see `triage/rewriting.py`) and `boundary` (see `triage/boundary.py`); `differences` of a neighbour (see
+`triage/parents.py`); `evidence`, a mapping of further measurements;
 `found_as`, the form of the program in which the bug was found; `needs`, the names of options of the compiler that the
 bug needs; `switching`, an object with `alone` and `gone` (see `triage/claims.py`);
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
@@ -395,10 +395,14 @@ def _found(stored: Stored) -> str:
 
 
 def neighbour_sentence(facts: Mapping[str, Any]) -> str:
-    """Return a sentence on the library's test from which a neighbour differs, empty for any other finding.
+    """Return sentences on the library's test from which a neighbour differs, empty for any other finding.
 
-    A reduction may have undone some of the differences.
+    Triage has undone the differences that the bug does not need. A finding that nobody has triaged, or an instance
+    that does not say what it was made from, names all of them.
     """
+    told = facts.get("differences")
+    if told:
+        return _differences(told)
     try:
         instance = json.loads(str(facts.get("instance", "{}")))
     except ValueError:
@@ -407,6 +411,16 @@ def neighbour_sentence(facts: Mapping[str, Any]) -> str:
         return ""
     words, _, test = str(instance.get("origin", "")).partition("; from ")
     return f" Before the reduction, the operator differed from `{test}` by: {words}."
+
+
+def _differences(told: Mapping[str, Any]) -> str:
+    """Return sentences on the differences from the library's test that the bug needs, and those that it does not."""
+    test = f"`{told['test'] or 'a test'}` of the library"
+    needless = f" The bug does not need these: {'; '.join(told['undone'])}." if told["undone"] else ""
+    if not told["needed"]:
+        return f" The operator was varied from {test}, and the test's own parameters show it as well.{needless}"
+    needed = "; ".join(told["needed"])
+    return f" Before the reduction, the operator differed from {test} by: {needed}.{needless}"
 
 
 def seed_sentence(origin: Mapping[str, Any] | None) -> str:

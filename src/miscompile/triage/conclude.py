@@ -31,7 +31,8 @@ from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.switches import switches_of
-from miscompile.instances.code import encoded
+from miscompile.instances.code import encoded, parent_from
+from miscompile.instances.instance import Instance, Parent
 from miscompile.ops.analysis import reprogram
 from miscompile.oracles import library
 from miscompile.oracles.cost import CostSeries
@@ -54,13 +55,15 @@ from miscompile.triage.attribution import (
     to_stored,
 )
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
-from miscompile.triage.boundary import boundary_of
+from miscompile.triage.boundary import boundary_from, boundary_of
 from miscompile.triage.claims import claims
 from miscompile.triage.confirm import ScriptForks, ScriptResult, confirm, confirmed, needed_settings, shows_once
 from miscompile.triage.converters import front_end_signature
 from miscompile.triage.first_access import first_bad_access, wanted
+from miscompile.triage.instance_boundary import ProbedInstance, instance_probes
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
+from miscompile.triage.parents import MOST_UNDONE, nearest
 from miscompile.triage.phase import phase_of
 from miscompile.triage.predicate import described, has_pattern, inner_operators, widened
 from miscompile.triage.recognition import with_pattern
@@ -72,7 +75,7 @@ from miscompile.triage.reduce.instances import InstanceDrafts
 from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.reference_vote import reference_vote
-from miscompile.triage.relaxation import predicate_of
+from miscompile.triage.relaxation import DraftExaminer, predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.rewriting import rewriting_of
 from miscompile.triage.script import expected_of, first_script, test_name, write_script
@@ -90,7 +93,7 @@ MOST_RELAXATIONS = 80
 COST_PATIENCE = 10.0
 """Factor by which a script about cost may take longer than another one."""
 
-_ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
+_ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants", "parent", "differences"})
 """Facts about the origin of a finding, which reduction does not change."""
 
 
@@ -152,6 +155,7 @@ class _Triage:
         self.on_phase, self.told = on_phase, ("", 0)
         self.nodes_before = node_count(stored.original or stored.finding.case)
         self.kind: FindingKind = stored.finding.property.signature.kind
+        self.differences: dict[str, Any] = {}
 
     def conclude(self, budget: Budget) -> Concluded:
         """Return the finding's new state, and the other violations that its reduction met."""
@@ -164,7 +168,8 @@ class _Triage:
             self._tell("bisecting", case)
             guilty = self._suspected(case, found)
             self._tell("reducing", case)
-            held, reduced = self._reduce(case, found, guilty, budget)
+            near = self._nearest(case, found, first, budget)
+            held, reduced = self._reduce(near, found, guilty, budget)
             if reduced is None:
                 shown = " in the build as shipped" if self.about.forced else ""
                 return Concluded(_unconfirmed(self.stored, f"the violation does not show again{shown}"))
@@ -224,6 +229,36 @@ class _Triage:
             if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self.kind:
                 return candidate, plain
         return case, fewest(case, found, self.pool, stream(self.seed, "places"))
+
+    def _nearest(self, case: Case, found: PropertyOracle, first: Examination, budget: Budget) -> Case:
+        """Return the case nearest to the library's test that shows the violation of a neighbour; others unchanged.
+
+        The differences of the original case are recorded, so those of a reduced one are not looked for.
+        """
+        parent, original = self._parent, self.stored.original or case
+        if parent is None or case is not original or not isinstance(first.verdict, Violated):
+            return case
+        assert isinstance(found, LibraryOracle)
+        examiner = self._examiner(case, found, first)
+        limits = Budget(MOST_UNDONE, budget.expired)
+        near = nearest(library.instance_of(case), parent, examiner.shows, limits)
+        if near is None:
+            return case
+        self.differences = {"differences": near.as_json()}
+        return examiner.kind.put_together(near.instance, case.recipe)
+
+    @property
+    def _parent(self) -> Parent | None:
+        """The instance of the library's test from which a neighbour was made."""
+        told = self.stored.finding.facts.get("parent")
+        return parent_from(told) if told else None
+
+    def _examiner(self, case: Case, held: PropertyOracle, seen: Examination) -> DraftExaminer[Instance]:
+        """Return what tells whether an instance shows the violation that was `seen` on `case`."""
+        assert isinstance(seen.verdict, Violated)
+        evidence, drafts = seen.verdict.evidence, InstanceDrafts(bool(self.stored.finding.facts.get("constants")))
+        symptom = symptom_of(evidence, seen.faulty)
+        return DraftExaminer(case, held, symptom, evidence, drafts, self.pool, self.seed)
 
     def _suspected(self, case: Case, found: PropertyOracle) -> tuple[str, ...]:
         """Return the culprits that the lane has found; those of a finding that no lane has seen are searched for."""
@@ -440,6 +475,16 @@ class _Triage:
         found = boundary_of(case, held, final.verdict.evidence, final.faulty, graphs, self.pool, self.seed, budget)
         return {"boundary": found} if found else {}
 
+    def _instance_boundary(self, case: Case, held: LibraryOracle, final: Examination) -> dict[str, Any]:
+        """Return the fact `boundary` of an operator instance: which variants of it show the bug, and which do not."""
+        examiner = self._examiner(case, held, final)
+        probed = ProbedInstance(library.instance_of(case), self._parent)
+        until = time.monotonic() + RELAXATION_SECONDS
+        budget = Budget(MOST_RELAXATIONS, lambda: time.monotonic() > until)
+        constants = bool(self.stored.finding.facts.get("constants"))
+        found = boundary_from(instance_probes(probed, InstanceDrafts(constants)), examiner.asked, budget)
+        return {"boundary": found} if found else {}
+
     def _rewriting(self, case: Case, held: PropertyOracle, guilty: Sequence[str]) -> dict[str, Any]:
         """Return the fact `rewriting`: the program that the culprits leave, where the compiler can write it."""
         spec = parse_target(self.target)
@@ -475,12 +520,15 @@ class _Triage:
         told = LibraryFinding(held, final, self.pool)
         script = told.script(dict(self.stored.versions), constants=bool(self.stored.finding.facts.get("constants")))
         shown = self._run_script(script)
-        facts = self._facts(original, final.verdict.evidence, reduced, shown) | told.facts(guilty)
+        facts = self._facts(original, final.verdict.evidence, reduced, shown) | told.facts(guilty) | self.differences
         agreeing = told.second_opinion()
         facts |= {"witness": agreeing} if agreeing else {}
         if agreeing is None:
             facts["unconfirmed"] = "no other compiler agrees with onnx's reference evaluator"
         sound = confirmed(shown) and agreeing is not None
+        if sound and self._listed(self._signature, final.verdict.evidence.message, reduced.case) is None:
+            self._tell("finding the boundary", reduced.case)
+            facts |= self._instance_boundary(reduced.case, held, final)
         return self._stored(original, reduced.case, final.verdict.evidence, self._signature, facts, script, sound=sound)
 
     def _facts(

@@ -30,3 +30,13 @@ def test_a_neighbour_names_the_test_and_the_difference() -> None:
     own = Instance("onnx", "Clip", "node", version=13, source="tests", origin="test_clip")
     assert neighbour_sentence({"instance": encoded(own).decode()}) == ""
     assert neighbour_sentence({}) == neighbour_sentence({"instance": "not JSON"}) == ""
+
+
+def test_a_triaged_neighbour_names_what_its_bug_needs_and_what_it_does_not() -> None:
+    told = {"test": "test_clip", "needed": ["min left out"], "undone": ["every operand fed"]}
+    assert neighbour_sentence({"differences": told}) == (
+        " Before the reduction, the operator differed from `test_clip` of the library by: min left out. The bug does "
+        "not need these: every operand fed."
+    )
+    own = neighbour_sentence({"differences": {**told, "needed": []}})
+    assert "the test's own parameters show it as well. The bug does not need these: every operand fed." in own

@@ -6,8 +6,9 @@ import numpy as np
 
 from miscompile.core.tensor import tensor
 from miscompile.harvest.constraints.generate import Constraint
-from miscompile.harvest.neighbours.call import StepView, Variation, brief, describes, is_tensor
+from miscompile.harvest.neighbours.call import StepView, Variation, describes, is_tensor
 from miscompile.instances.values import Drawn, Held, Name, Value, tensor_of
+from miscompile.instances.wording import brief
 
 _LARGE = 2**31 - 1
 _SEEN = 8

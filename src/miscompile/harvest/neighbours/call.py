@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.generate import Constraint, Operation, assembled, values_of
-from miscompile.instances.instance import OPERAND_POLICIES, Instance, OperandPolicy
+from miscompile.instances.instance import OPERAND_POLICIES, Instance, OperandPolicy, Parent
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
 
 OUTPUTS = "(outputs)"
@@ -155,18 +155,19 @@ def rebuilt(subject: Subject, base: Instance, values: NamedParameters) -> Instan
     return replace(base, kwargs=kwargs, inputs=tuple(inputs), results=named, operands=policy)
 
 
+def parent_of(subject: Subject, base: Instance, values: NamedParameters) -> Parent:
+    """Return the parent of the neighbours that are made of `base` with the parameters `values`."""
+    parameters = subject.operation.parameters
+    given = [one.name for one in parameters if one.place == "given" and one.required]
+    called = [one.name for one in parameters if one.place == "called"]
+    names = {str(place): name for place, name in enumerate(given)}
+    names |= {f"input {place}": name for place, name in enumerate(called)}
+    return Parent(rebuilt(subject, base, values), names)
+
+
 def _place(name: str) -> int:
     return int(name.rpartition(" ")[2])
 
 
 def _policy(value: Value) -> OperandPolicy:
     return next((policy for policy in OPERAND_POLICIES if policy == value), "")
-
-
-def brief(value: Value) -> str:
-    """Return a value for a sentence: a tensor as type and shape, a long text shortened."""
-    if isinstance(value, Held | Drawn):
-        found = tensor_of(value)
-        return f"{found.dtype}{list(found.shape)}"
-    text = repr(value) if not isinstance(value, tuple | list) else str(list(value))
-    return text if len(text) <= 40 else f"{text[:36]} ..."

@@ -6,13 +6,12 @@ is left out has a presence only.
 
 import math
 
-import numpy as np
-
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.generate import Constraint
 from miscompile.harvest.neighbours.call import OPERANDS, OUTPUTS, StepView, describes, is_tensor
 from miscompile.instances.values import Drawn, Held, Name, Value, tensor_of
+from miscompile.instances.wording import class_of_elements
 
 _RANKS = 6
 _LARGE, _SMALL = 1e4, 1e-4
@@ -47,7 +46,7 @@ def _operand(name: str, value: Tensor, one: Constraint, rank: int) -> dict[str, 
     if describes(one) and value.array.ndim == 1 and DTYPES[value.dtype].kind == "int":
         numbers = tuple(int(item) for item in value.array[:64])
         return {**found, f"{name}.values": _integers(numbers, one, rank)}
-    return {**found, f"{name}.sizes": _sizes(value.shape), f"{name}.values": _elements(value)}
+    return {**found, f"{name}.sizes": _sizes(value.shape), f"{name}.values": class_of_elements(value)}
 
 
 def _rank(rank: int) -> str:
@@ -60,39 +59,6 @@ def _sizes(shape: tuple[int, ...]) -> str:
     if 1 in shape:
         return "all 1" if math.prod(shape) == 1 else "some 1"
     return "scalar" if not shape else "large" if max(shape) >= 16 else "plain"
-
-
-def _elements(value: Tensor) -> str:
-    kind = DTYPES[value.dtype].kind
-    if kind == "string" or not value.array.size:
-        return kind if value.array.size else "none"
-    numbers = np.abs(value.numbers()) if kind == "complex" else value.numbers()
-    if kind == "bool":
-        return "all true" if numbers.all() else "mixed" if numbers.any() else "all false"
-    if numbers.size > 1 and bool((numbers == numbers.flat[0]).all()):
-        return "constant"
-    return _floats(numbers.astype(np.float64)) if kind != "int" and kind != "uint" else _whole(numbers)
-
-
-def _floats(numbers: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> str:
-    if not np.isfinite(numbers).all():
-        return "not finite"
-    most = float(np.abs(numbers).max())
-    if most > _LARGE:
-        return "huge" if most > _LARGE**2 else "large"
-    if most < _SMALL:
-        return "tiny" if most else "zero"
-    if bool((numbers == np.rint(numbers)).all()):
-        return "whole"
-    if bool((numbers * 2 == np.rint(numbers * 2)).all()):
-        return "halves"
-    return "negative" if float(numbers.max()) < 0 else "signed" if float(numbers.min()) < 0 else "positive"
-
-
-def _whole(numbers: "np.ndarray[tuple[int, ...], np.dtype[np.integer[np.typing.NBitBase]]]") -> str:
-    least, most = int(numbers.min()), int(numbers.max())
-    wide = "wide " if most > _WIDE or least < -_WIDE else ""
-    return f"{wide}signed" if least < 0 else f"{wide}natural"
 
 
 def _attribute(value: Value, one: Constraint, rank: int) -> str:

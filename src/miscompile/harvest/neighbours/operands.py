@@ -3,19 +3,14 @@
 from collections.abc import Iterator
 
 from miscompile.harvest.neighbours.call import OPERANDS, StepView, Variation
-
-_WORDS = {
-    "fed": "every operand fed",
-    "first fed": "every operand but the first a constant",
-    "first constant": "the first operand a constant",
-}
+from miscompile.instances.wording import POLICY_WORDS
 
 
 def operands(scene: StepView) -> Iterator[Variation]:
     """Yield the instance with other operands fed; the first as a constant is for nodes only."""
     now = scene.values.get(OPERANDS)
     several = len(scene.tensors()) > 1
-    for policy, words in _WORDS.items():
+    for policy, words in POLICY_WORDS.items():
         if policy != now and (several or policy == "fed") and (scene.subject.node or policy != "first constant"):
             yield Variation({OPERANDS: policy}, words)
 

@@ -5,9 +5,10 @@ from itertools import islice
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.harvest.constraints.generate import Constraint, tensor_drawn
-from miscompile.harvest.neighbours.call import OUTPUTS, StepView, Variation, brief, is_tensor
-from miscompile.harvest.neighbours.element_types import converted
+from miscompile.harvest.neighbours.call import OUTPUTS, StepView, Variation, is_tensor
+from miscompile.instances.conversion import converted
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
+from miscompile.instances.wording import brief
 
 _MOST = 6
 """Largest number of values that are tried for an operand that was left out."""

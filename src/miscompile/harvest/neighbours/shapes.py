@@ -6,6 +6,7 @@ import numpy as np
 
 from miscompile.core.tensor import Array, Tensor
 from miscompile.harvest.neighbours.call import StepView, Variation
+from miscompile.instances.conversion import refitted
 from miscompile.instances.values import Held
 
 _SIZES = (0, 1, 3, 7, 8, 17, 33)
@@ -47,7 +48,7 @@ def sizes(scene: StepView) -> Iterator[Variation]:
             if other == size:
                 continue
             values = {
-                name: _held(value, _resized(value.array, tuple(other if one == size else one for one in value.shape)))
+                name: _held(value, refitted(value.array, tuple(other if one == size else one for one in value.shape)))
                 for name, value in found.items()
                 if size in value.shape
             }
@@ -59,16 +60,9 @@ def sizes(scene: StepView) -> Iterator[Variation]:
                 shape = (*value.shape[:place], other, *value.shape[place + 1 :])
                 if other != size and np.prod(shape) <= _LARGEST:
                     yield Variation(
-                        {name: _held(value, _resized(value.array, shape))}, f"size {place} of {name} {size} -> {other}"
+                        {name: _held(value, refitted(value.array, shape))}, f"size {place} of {name} {size} -> {other}"
                     )
 
 
 def _held(value: Tensor, array: Array) -> Held:
     return Held(Tensor(value.dtype, np.ascontiguousarray(array).reshape(array.shape)))
-
-
-def _resized(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return an array of another shape with the same elements, repeated as often as needed."""
-    if not array.size:
-        return np.ones(shape, array.dtype)
-    return np.resize(array, shape)

@@ -12,7 +12,15 @@ from functools import cached_property
 
 from miscompile.base.rng import stream
 from miscompile.harvest.neighbours.attributes import attributes, descriptions
-from miscompile.harvest.neighbours.call import NamedParameters, Step, StepView, Subject, parameters_of, rebuilt
+from miscompile.harvest.neighbours.call import (
+    NamedParameters,
+    Step,
+    StepView,
+    Subject,
+    parameters_of,
+    parent_of,
+    rebuilt,
+)
 from miscompile.harvest.neighbours.classes import classes
 from miscompile.harvest.neighbours.coverage import PairCoverage
 from miscompile.harvest.neighbours.draws import draws
@@ -22,7 +30,7 @@ from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
 from miscompile.instances.classes import ClassPair, pairs_of
 from miscompile.instances.code import digest_of
-from miscompile.instances.instance import Instance
+from miscompile.instances.instance import Instance, Parent
 
 STEPS: Mapping[str, Step] = {
     "presence": presence,
@@ -56,18 +64,20 @@ _TRIED_OF_BASE = 4
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A neighbour that may be tried; `words` says how it differs from the instance `base`."""
+    """A neighbour that may be tried; `words` says how it differs from the test's instance `base`."""
 
     subject: Subject
     base: Instance
     values: NamedParameters
     words: tuple[str, ...]
+    parent: Parent
 
     @cached_property
     def instance(self) -> Instance:
         """The neighbour, whose origin names the difference and the test."""
         made = rebuilt(self.subject, self.base, self.values)
-        return replace(made, source=SOURCE, origin=f"{' and '.join(self.words)}; from {self.base.origin or 'a test'}")
+        origin = f"{' and '.join(self.words)}; from {self.base.origin or 'a test'}"
+        return replace(made, source=SOURCE, origin=origin, parent=self.parent)
 
     @cached_property
     def classes(self) -> Mapping[str, str]:
@@ -128,7 +138,8 @@ class _Walk:
 
     def _chosen(self, tests: Sequence[tuple[Instance, NamedParameters]]) -> list[Neighbour]:
         """Return the few instances that cover most pairs together, and count them as tests."""
-        left = [Neighbour(self._subject, one, values, ()) for one, values in tests]
+        subject = self._subject
+        left = [Neighbour(subject, one, values, (), parent_of(subject, one, values)) for one, values in tests]
         found: list[Neighbour] = []
         while left and len(found) < _BASES:
             best = max(left, key=lambda one: self._coverage.gain(one.pairs))
@@ -184,7 +195,7 @@ class _Walk:
         scene = scene_of(self._subject, base.values, self._siblings, self._seed)
         for change in step(scene):
             values = {**base.values, **change.values}
-            yield Neighbour(self._subject, base.base, values, (*base.words, change.words))
+            yield Neighbour(self._subject, base.base, values, (*base.words, change.words), base.parent)
 
     def _next(self, queue: "list[_Ranked]") -> Instance | None:
         """Try the best candidate; return it if the library runs it."""

@@ -23,10 +23,11 @@ from miscompile.harvest.neighbours.call import (
     subjects_of,
 )
 from miscompile.harvest.neighbours.draws import draws
-from miscompile.harvest.neighbours.element_types import converted, element_types
+from miscompile.harvest.neighbours.element_types import element_types
 from miscompile.harvest.neighbours.operands import aliases, operands
 from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
+from miscompile.instances.conversion import converted
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
 

@@ -16,7 +16,8 @@ from miscompile.harvest.neighbours.coverage import PairCoverage
 from miscompile.harvest.neighbours.onnx import refusal, subjects
 from miscompile.harvest.neighbours.walk import STEPS, neighbours, scene_of
 from miscompile.instances.classes import ClassPair, pairs_of
-from miscompile.instances.code import decoded, digest_of, encoded
+from miscompile.instances.code import decoded, digest_of, encoded, with_parent
+from miscompile.instances.differences import differences
 from miscompile.instances.instance import Instance, OperandPolicy
 from miscompile.instances.values import Held
 from miscompile.producers.instances.migrated import migrate
@@ -93,7 +94,10 @@ def test_neighbours_are_valid_distinct_and_say_where_they_are_from(test: Instanc
     for one in found:
         assert one.source == "neighbours"
         assert one.origin.endswith(f"; from test_{test.api}")
-        assert decoded(encoded(one)) == one
+        assert decoded(with_parent(one)) == one
+        assert one.parent is not None
+        assert one.parent.instance.origin == test.origin
+        assert differences(one, one.parent.instance)
         migrated = migrate(one)
         assert migrated is not None
         check(migrated.case.program.payload)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from miscompile.harvest.patterns.hooks.recording import PairRecorder
-from miscompile.instances.code import digest_of, encoded
+from miscompile.instances.code import digest_of, with_parent
 from miscompile.instances.instance import Instance
 
 LIMIT = 200
@@ -120,7 +120,7 @@ class Lines(PairRecorder):
 
     def instance(self, instance: Instance) -> None:
         """Write an instance."""
-        self._file.write(b'{"instance":' + encoded(instance) + b"}\n")
+        self._file.write(b'{"instance":' + with_parent(instance) + b"}\n")
 
     def leave(self, counts: Counter[str]) -> None:
         """Write the counts since the last call, and reset them."""
