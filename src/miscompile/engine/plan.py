@@ -17,7 +17,7 @@ from miscompile.findings.store import own_folder
 from miscompile.producers.kinds import PRODUCERS, ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.targets.registry import faces, narrowing, parse_target, settled_transform
-from miscompile.transforms.catalogue import SEEDLESS, transform_of
+from miscompile.transforms.catalogue import SEEDLESS, UNEQUAL, transform_of
 
 _RENAMED = {"forms": "transforms", "quarantine": "steer"}
 """Former names of options in stored campaigns."""
@@ -215,6 +215,8 @@ class Plan:
             raise UsageError("--transform: several compilers are held against each other as they are; name one target")
         asked = (*self.transforms, *self.library_transforms)
         for transform in asked:
+            if transform.name in UNEQUAL:
+                raise UsageError(f"--transform {transform.name}: nothing can be held against its results")
             if transform.name not in parse_target(self.target).about.transforms and transform not in SEEDLESS:
                 transform_of(transform)
         return tuple(dict.fromkeys(settled_transform(self.target, transform) for transform in asked))

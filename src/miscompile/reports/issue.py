@@ -70,6 +70,10 @@ RULES = {
         "is written, because a limit of time fails on other machines; the script prints the series instead."
     ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
+    "forms": (
+        "No values are compared. The compiler refuses a valid call and takes the same operator, with the same element "
+        "types, in another form. That the form was never planned is a possible answer."
+    ),
     "invalid": (
         "The program breaks a rule of its operator on purpose, or has elements for which the operator has no result, "
         "as the evidence says. Any error is right; to die or to go on for ever is not, nor to compute something where "

@@ -52,7 +52,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "noidentity": f"{_EXACT}.identity:NoIdentity",
         "stored": f"{_EXACT}.storage:Storage",
         "copies": "miscompile.transforms.copies:Copies",
-        "form": "miscompile.transforms.forms:Form",
+        "form": "miscompile.transforms.forms:OtherForm",
     },
 )
 """Transforms of ONNX models by name, each a class; other packages add theirs."""

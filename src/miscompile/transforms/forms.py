@@ -117,7 +117,7 @@ def program_of(call: CallForm) -> tuple[Model, tuple[Feed, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OtherForm:
     """The transform `form{change=CHANGE, of=WHAT}`: changes the call in one respect.
 
     | change | of | the call gets |
@@ -171,7 +171,7 @@ def forms_of(case: Case) -> tuple[tuple[Spec, ...], ...]:
         tuple(
             Spec(FORM).with_options(change=change, of=of)
             for change, of in step
-            if _applies(Form(change, of), model, case)
+            if _applies(OtherForm(change, of), model, case)
         )
         for step in steps
     )
@@ -198,7 +198,7 @@ def described(form: Spec, case: Case) -> str:
     }[change]
 
 
-def _applies(form: Form, model: Model, case: Case) -> bool:
+def _applies(form: OtherForm, model: Model, case: Case) -> bool:
     try:
         form.apply_to_case(model, case.feeds)
     except (RejectedDraft, ModelError):

@@ -20,7 +20,7 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.sweep import Sweep
 from miscompile.transforms.catalogue import alters, present
-from miscompile.transforms.forms import Form, described, forms_of
+from miscompile.transforms.forms import OtherForm, described, forms_of
 
 
 def reduction() -> Case:
@@ -73,12 +73,12 @@ def test_ranks_and_sizes_move_what_counts_them() -> None:
 def test_a_change_that_does_not_apply_is_rejected(change: str, of: str) -> None:
     case = reduction()
     with pytest.raises(RejectedDraft):
-        Form(change, of).apply_to_case(read(case.program.payload), case.feeds)
+        OtherForm(change, of).apply_to_case(read(case.program.payload), case.feeds)
 
 
 def test_an_unknown_change_is_an_error_of_the_spec_and_results_count_as_others() -> None:
     with pytest.raises(SpecError, match="no change 'upside'"):
-        Form("upside")
+        OtherForm("upside")
     assert alters(Spec("form"))
 
 
