@@ -8,6 +8,7 @@ while all mutants share the programs.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 from evaluation.mutants.infection import Infection
@@ -19,9 +20,13 @@ from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
 from miscompile.core.verdict import Inconclusive, Verdict, Violated
+from miscompile.findings.folder import save
 from miscompile.oracles.judge import judge_pair
+from miscompile.oracles.kinds import OracleContext
 from miscompile.targets.toy.mutants import Optimiser, load, mutants
 from miscompile.transforms.runner import TransformingRunner
+from miscompile.triage.attribution import model_of, to_stored
+from miscompile.triage.signature import signature_of
 
 _RENEWED = 0.8
 """Share of the mutants with probes that is left when the probes are made anew."""
@@ -97,10 +102,23 @@ def ignore(case: Case, seconds: float) -> None:
 
 
 class MutantCampaign:
-    """The campaign of one arm; `run` yields its figures so far."""
+    """The campaign of one arm; `run` yields its figures so far.
 
-    def __init__(self, arm: str, draw: Draw, seed: int, names: tuple[str, ...], count: Count = ignore) -> None:
+    A violation of the sound optimiser is stored below `keep`, because a later campaign may not draw its program again:
+    what the scheduler draws depends on how long tests take.
+    """
+
+    def __init__(
+        self,
+        arm: str,
+        draw: Draw,
+        seed: int,
+        names: tuple[str, ...],
+        count: Count = ignore,
+        keep: Path | None = None,
+    ) -> None:
         self.score = Score(arm)
+        self._keep = keep
         self._draw = draw
         self._count = count
         self._seed = seed
@@ -141,9 +159,12 @@ class MutantCampaign:
         if isinstance(sound.verdict, Violated):
             evidence = sound.verdict.evidence
             score.false_alarms.append(f"test {number}: {evidence.kind} {evidence.rule} {evidence.message}")
+            if self._keep is not None:
+                context = OracleContext((evidence.faulty.target,))
+                signature = signature_of(evidence, None, (), model_of(case))
+                save(self._keep, to_stored(evidence, signature, case, {}, context, test=number))
         score.inconclusive += isinstance(sound.verdict, Inconclusive)
         score.misled += isinstance(_fixed(sound), Violated)
-        del case
 
     def _examined(self, runs: tuple[Run, ...], oracle: Oracle, runner: SharedRunner) -> Examination:
         presenting = TransformingRunner(cast(Pool, runner))  # it only calls `run`

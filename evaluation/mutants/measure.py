@@ -69,12 +69,13 @@ def _measured(
     arm: str, settings: MutationSettings, figures: MutationFigures, watch: Watch
 ) -> Iterator[MutationFigures]:
     """Measure one arm; one that is interrupted begins again next time."""
-    mutated = tuple(figures.mutants)
+    mutated, keep = tuple(figures.mutants), settings.out and settings.out.with_suffix(".false")
     if arm == MIXTURE:
         mixture = Mixture(settings.seed)
-        campaign = MutantCampaign(arm, mixture.draw, settings.seed, mutated, mixture.count)
+        campaign = MutantCampaign(arm, mixture.draw, settings.seed, mutated, mixture.count, keep)
     else:
-        campaign = MutantCampaign(arm, draw_for(arm, settings.seed, settings.nnsmith), settings.seed, mutated)
+        draw = draw_for(arm, settings.seed, settings.nnsmith)
+        campaign = MutantCampaign(arm, draw, settings.seed, mutated, keep=keep)
     figures.scores[arm] = campaign.score
     for score in campaign.run(settings.seconds, settings.tests):
         if score.tests % _EVERY == 0:

@@ -1,6 +1,8 @@
 """The self-mutation score: what is left out is left out rightly, and the counts are those of the verdicts."""
 
+import random
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -19,8 +21,12 @@ from evaluation.mutants.measure import MutationFigures
 from evaluation.mutants.running import SharedRunner, SharedRuns, TracingRunner
 from evaluation.mutants.selection import chosen, equivalent
 from evaluation.mutants.view import view
+from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence, Verdict, Violated
+from miscompile.findings.folder import identifiers
+from miscompile.findings.folder import load as load_finding
 from miscompile.producers.scheduled import ARM
 from miscompile.targets.toy.mutants import load, mutants
 
@@ -65,6 +71,25 @@ def test_a_campaign_kills_a_mutant_and_leaves_the_sound_optimiser_alone() -> Non
     assert campaign.score.kills
     assert all(kill.seconds <= campaign.score.seconds for kill in campaign.score.kills.values())
     assert score_from(campaign.score.as_json()).kills == campaign.score.kills
+
+
+class _Accusing:
+    """An oracle that takes every program for a violation."""
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        return (Run(case, "toy", Build("off")), Run(case, "toy", Build("full")))
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        return Violated(Evidence("wrong", "exact", "said so", runs[1], runs[0]))
+
+
+def test_a_false_alarm_is_kept_with_its_program(tmp_path: Path) -> None:
+    case, _, _ = draw_for("generation/levels", 0)(0)
+    campaign = MutantCampaign("mixture", lambda number: (case, _Accusing(), 0.0), 0, (), keep=tmp_path)
+    assert list(campaign.run(60.0, 1))
+    assert campaign.score.false_alarms == ["test 0: wrong exact said so"]
+    (identifier,) = identifiers(tmp_path)
+    assert load_finding(tmp_path, identifier).finding.case.program == case.program
 
 
 def test_the_mixture_gives_a_cheap_arm_more_tests() -> None:
