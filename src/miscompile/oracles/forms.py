@@ -101,10 +101,8 @@ def _is_valid(run: Run) -> bool:
 
 def _violated(own: Run, refused: Unsupported, taken: Sequence[Run]) -> Violated:
     words = [described(run.build.transform, own.case) for run in taken if run.build.transform]
-    operator = str(own.case.recipe.get("op", "")) or "the call"
     message = f"refused at {refused.stage}: {refused.message}"
-    details = {"forms": words, "op": operator}
-    return Violated(Evidence("refused-form", ORACLE, message, own, taken[0], "", details))
+    return Violated(Evidence("refused-form", ORACLE, message, own, taken[0], "", {"forms": words}))
 
 
 def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> TakenForms:

@@ -262,6 +262,8 @@ def _constant(call: CallForm, of: str) -> CallForm:
     name = _operand(call, of)
     if name not in call.fed:
         raise RejectedDraft("a constant already")
+    if call.fed == {name}:
+        raise RejectedDraft("a call of constants is folded, which says nothing about its kernel")
     return replace(call, fed=call.fed - {name})
 
 

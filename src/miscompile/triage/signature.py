@@ -200,7 +200,9 @@ def signature_of(
     elif evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
     elif evidence.kind == "refused-form":
-        text = f"{evidence.details.get('op', '')}: {symptom.text}"  # the message may be that of any operator
+        text = symptom.text  # several operators may be refused for one reason
+        for name in {node.op for node in model.graph.nodes} if model is not None else ():
+            text = re.sub(rf"\b{re.escape(normalise(name))}\b", "<operator>", text)
     setting = "" if evidence.rule in (memory.RULE, "forms") else setting_of(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"

@@ -59,7 +59,7 @@ def test_a_target_without_an_unoptimised_build_is_not_compared_with_itself() -> 
         (
             ("nothing",),
             "cpu",
-            "no check 'nothing'; there are: .* dynamic, .* state, special, cost, forms, gradients, votes, device, and all",
+            "no check 'nothing'; there are: .* dynamic, .* special, cost, forms, gradients, votes, device, and all",
         ),
         (("sequences",), "cpu", "does not let us order"),
         (("device",), "cpu", "say which device"),

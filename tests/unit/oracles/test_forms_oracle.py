@@ -86,8 +86,8 @@ def test_errors_and_lawful_refusals_ask_for_nothing(outcome: Outcome, reason: st
 
 
 def test_the_first_step_with_a_taken_form_decides_and_names_it() -> None:
-    runner = _Refusing(Unsupported("compile", "no"), "form{change=constant, of=0}")
+    runner = _Refusing(Unsupported("compile", "no"), "form{change=default, of=ceil_mode}")
     verdict = examined(runner, "onnxruntime").verdict
     assert isinstance(verdict, Violated)
-    assert verdict.evidence.details == {"forms": ["`X` as a constant"], "op": "AveragePool"}
+    assert verdict.evidence.details == {"forms": ["`ceil_mode` left out"]}
     assert len(runner.asked) == 2

@@ -1,4 +1,4 @@
-"""The boundary of an instance: each aspect has the values that show the bug and those that work; invalid ones neither."""
+"""The boundary of an instance: each aspect has values that show the bug and values that work; invalid ones neither."""
 
 from collections.abc import Callable
 from dataclasses import replace
