@@ -28,6 +28,7 @@ from miscompile.harvest.neighbours.element_types import element_types
 from miscompile.harvest.neighbours.operands import aliases, operands
 from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
+from miscompile.harvest.neighbours.specification import specification
 from miscompile.instances.classes import ClassPair, pairs_of
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance, Parent
@@ -43,6 +44,7 @@ STEPS: Mapping[str, Step] = {
     "operands": operands,
     "aliases": aliases,
     "outputs": outputs,
+    "specification": specification,
 }
 
 SOURCE = "neighbours"

@@ -24,9 +24,11 @@ from miscompile.harvest.neighbours.call import (
 )
 from miscompile.harvest.neighbours.draws import draws
 from miscompile.harvest.neighbours.element_types import element_types
+from miscompile.harvest.neighbours.onnx import refusal
 from miscompile.harvest.neighbours.operands import aliases, operands
 from miscompile.harvest.neighbours.presence import outputs, presence
 from miscompile.harvest.neighbours.shapes import ranks, sizes
+from miscompile.harvest.neighbours.specification import WORDS, specification
 from miscompile.instances.conversion import converted
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
@@ -69,6 +71,26 @@ def test_a_missing_operand_is_drawn_in_the_type_of_its_group() -> None:
     drawn = [value for change in found for value in change.values.values()]
     assert drawn
     assert {tensor_of(value).dtype for value in drawn if isinstance(value, Held | Drawn)} == {"float16"}
+
+
+@pytest.mark.parametrize(
+    ("op", "version"), [("Clip", 13), ("Conv", 22), ("Concat", 13), ("ReduceSum", 13), ("Split", 18)]
+)
+def test_calls_that_the_specification_draws_replace_every_parameter_and_are_taken(op: str, version: int) -> None:
+    subject = _subject(op, version)
+    scene = StepView(subject, {"left over": 1}, (), random.Random(0))
+    found = list(specification(scene))
+    assert len(found) > 4
+    for change in found:
+        assert change.values["left over"] is None
+        assert change.words == WORDS
+        assert not refusal(rebuilt(subject, Instance("onnx", op, "node", version=version), change.values))
+    assert len({repr(change.values) for change in found}) > 2
+
+
+def test_a_function_of_a_library_has_no_such_specification() -> None:
+    operation = Operation("torch", "torch.add", "function", (Constraint("input", ("tensor",), True),))
+    assert not list(specification(StepView(Subject(operation), {}, (), random.Random(0))))
 
 
 def test_optional_results_are_named_and_left_out() -> None:
