@@ -78,11 +78,11 @@ def test_a_missing_operand_is_drawn_in_the_type_of_its_group() -> None:
 )
 def test_calls_that_the_specification_draws_replace_every_parameter_and_are_taken(op: str, version: int) -> None:
     subject = _subject(op, version)
-    scene = StepView(subject, {"left over": 1}, (), random.Random(0))
+    scene = StepView(subject, {"gone": 1}, (), random.Random(0))
     found = list(specification(scene))
     assert len(found) > 4
     for change in found:
-        assert change.values["left over"] is None
+        assert change.values["gone"] is None
         assert change.words == WORDS
         assert not refusal(rebuilt(subject, Instance("onnx", op, "node", version=version), change.values))
     assert len({repr(change.values) for change in found}) > 2
