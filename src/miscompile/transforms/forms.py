@@ -17,7 +17,7 @@ from miscompile.base.errors import ModelError, RejectedDraft, SpecError
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case, Feed
 from miscompile.core.tensor import Tensor
-from miscompile.graph.axes import behind_new_axis, without_first_axis
+from miscompile.graph.axes import behind_new_axis, with_window_axis, without_first_axis, without_window_axis
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
@@ -128,6 +128,7 @@ class OtherForm:
     | `default` | attribute | no such attribute |
     | `more`, `less` | attribute | an integer that is one more, or one less |
     | `deeper`, `flatter` | | operands of one axis more, or one axis less |
+    | `wider`, `narrower` | | a window of one axis more, or one axis less |
     | `resized` | `3to4` | 4 in place of the size 3, wherever it occurs |
     """
 
@@ -166,10 +167,11 @@ def forms_of(case: Case) -> tuple[tuple[Spec, ...], ...]:
         return ()
     if model is None or call is None:
         return ()
-    steps = (tuple(_of_parts(call)), (("deeper", ""), ("flatter", "")), tuple(_of_sizes(call)))
+    ranks = tuple((change, "") for change in ("deeper", "flatter", "wider", "narrower"))
+    steps = (tuple(_of_parts(call)), ranks, tuple(_of_sizes(call)))
     return tuple(
         tuple(
-            Spec(FORM).with_options(change=change, of=of)
+            Spec(FORM).with_options(change=change, **({"of": of} if of else {}))
             for change, of in step
             if _applies(OtherForm(change, of), model, case)
         )
@@ -194,6 +196,8 @@ def described(form: Spec, case: Case) -> str:
         "less": f"{part} one less",
         "deeper": "one axis more",
         "flatter": "one axis less",
+        "wider": "one axis more in its window",
+        "narrower": "one axis less in its window",
         "resized": f"size {new} in place of {old}",
     }[change]
 
@@ -339,6 +343,34 @@ def _flatter(call: CallForm, of: str) -> CallForm:
     return replace(flat, node=without_first_axis(call.node))
 
 
+def _wider(call: CallForm, of: str) -> CallForm:
+    del of
+    names = _windowed(call, 3)
+    more = call.with_values(
+        lambda name, value: Tensor(value.dtype, value.array[..., np.newaxis]) if name in names else value
+    )
+    return replace(more, node=with_window_axis(call.node))
+
+
+def _narrower(call: CallForm, of: str) -> CallForm:
+    del of
+    names = _windowed(call, 4)
+    if any(not held[0].shape[-1] for name, held in call.values.items() if name in names):
+        raise RejectedDraft("an empty last axis")
+    less = call.with_values(
+        lambda name, value: Tensor(value.dtype, np.ascontiguousarray(value.array[..., 0])) if name in names else value
+    )
+    return replace(less, node=without_window_axis(call.node, last=True))
+
+
+def _windowed(call: CallForm, least: int) -> frozenset[str]:
+    """Return the operands with the axes of a window: those of the highest rank, which is at least `least`."""
+    names = _deepest(call)
+    if any(len(call.values[name][0].shape) < least for name in names):
+        raise RejectedDraft("no window, or none of so many axes")
+    return names
+
+
 def _deepest(call: CallForm) -> frozenset[str]:
     """Return the operands of the highest rank."""
     ranks = {name: len(call.values[name][0].shape) for name in call.data}
@@ -369,5 +401,6 @@ def _resized(call: CallForm, of: str) -> CallForm:
 
 _CHANGES: Mapping[str, Callable[[CallForm, str], CallForm]] = {
     "constant": _constant, "fed": _fed, "ones": _ones, "omitted": _omitted, "default": _default, "more": _moved(1),
-    "less": _moved(-1), "deeper": _deeper, "flatter": _flatter, "resized": _resized,
+    "less": _moved(-1), "deeper": _deeper, "flatter": _flatter, "wider": _wider, "narrower": _narrower,
+    "resized": _resized,
 }  # fmt: skip

@@ -68,7 +68,8 @@ def test_the_toy_refuses_rounding_up_and_takes_a_pooling_without_it() -> None:
 def test_forms_are_asked_for_in_steps_and_a_refusal_of_all_is_lawful() -> None:
     runner = _Refusing(Unsupported("compile", "toy has no kernel for it"))
     assert examined(runner).verdict == Inconclusive("refused in every form that was tried")
-    assert len(runner.asked) == 3  # the program, its parts, its sizes; other ranks do not fit the window
+    assert len(runner.asked) == 4  # the program, its parts, ranks, sizes
+    assert runner.asked[2] == ["form{change=wider}"]  # a window has as many axes as its operand
     assert runner.asked[0] == [""]
 
 

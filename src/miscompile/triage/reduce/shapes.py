@@ -12,20 +12,14 @@ from itertools import combinations
 import numpy as np
 
 from miscompile.core.tensor import Tensor
-from miscompile.graph.axes import without_first_axis
+from miscompile.graph.axes import without_first_axis, without_window_axis
 from miscompile.graph.edges import map_bodies
-from miscompile.graph.model import Attribute, Node
+from miscompile.graph.model import Node
 from miscompile.graph.sizes import retargeted
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.leaves import Change, Leaf, all_leaves, changed, structural
 
 _MOST_PAIRS = 400
-
-_PER_AXIS = frozenset({"kernel_shape", "strides", "dilations", "output_padding", "output_shape"})
-"""Attributes with an element for each axis of a window."""
-
-_PER_END = frozenset({"pads"})
-"""Attributes with two elements for each axis of a window: all beginnings, then all ends."""
 
 _WINDOWED = 3
 """The least rank of an operand with a window: the first two axes have none."""
@@ -107,8 +101,8 @@ class FlatterLeaves:
 def _narrower(draft: Draft, names: set[str], rank: int) -> Iterator[Draft]:
     """Remove the last axis of the leaves, or the first that windows have, and that of windows; then inner axes."""
     if rank > _WINDOWED:
-        yield _with_nodes(changed(draft, names, _one_of(-1)), partial(_narrowed, last=True))
-        yield _with_nodes(changed(draft, names, _one_of(_WINDOWED - 1)), partial(_narrowed, last=False))
+        yield _with_nodes(changed(draft, names, _one_of(-1)), partial(without_window_axis, last=True))
+        yield _with_nodes(changed(draft, names, _one_of(_WINDOWED - 1)), partial(without_window_axis, last=False))
     for axis in range(1, rank - 1):
         yield changed(draft, names, _without_axis(axis))
 
@@ -239,19 +233,3 @@ def _with_nodes(draft: Draft, change: Callable[[Node], Node]) -> Draft:
         return map_bodies(change(node), lambda body: replace(body, nodes=tuple(map(everywhere, body.nodes))))
 
     return draft.with_nodes(map(everywhere, draft.graph.nodes))
-
-
-def _narrowed(node: Node, *, last: bool) -> Node:
-    """Remove the last or the first axis of a node's window, because that of its operands is removed."""
-    kept = slice(None, -1) if last else slice(1, None)
-    attributes = {name: _narrowed_attribute(name, attribute, kept) for name, attribute in node.attributes.items()}
-    return replace(node, attributes=attributes) if attributes else node
-
-
-def _narrowed_attribute(name: str, attribute: Attribute, kept: slice) -> Attribute:
-    if name in _PER_AXIS:
-        return replace(attribute, value=tuple(attribute.value[kept]))
-    if name in _PER_END:
-        half = len(attribute.value) // 2
-        return replace(attribute, value=(*attribute.value[:half][kept], *attribute.value[half:][kept]))
-    return attribute
