@@ -18,7 +18,8 @@ COMPARED = """
 import json
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
-from miscompile.targets.xla.isolated_build import isolated
+from types import SimpleNamespace
+from miscompile.targets.xla.isolated_build import isolated, results_of
 
 jax.config.update("jax_enable_x64", True)
 x = np.linspace(-2.0, 2.0, 24, dtype=np.float32).reshape(4, 6)
@@ -42,6 +43,14 @@ for name, function in functions.items():
         plain = [np.asarray(value) for value in function(jnp.asarray(x))]
     results = [np.asarray(value) for value in compiled(jnp.asarray(x))]
     found[name] = [bool(np.allclose(a, b, 1e-6, 1e-7)) for a, b in zip(plain, results, strict=True)]
+older = SimpleNamespace(  # up to JAX 0.6 the parameters of a primitive came in a pair with functions
+    name="older",
+    multiple_results=False,
+    get_bind_params=lambda params: ((), params),
+    bind=lambda operand, more: operand + more,
+)
+equation = SimpleNamespace(primitive=older, params={"more": 2})
+found["older"] = [float(results_of(equation, [jnp.float32(1)], lambda value: value)[0]) == 3]
 print(json.dumps(found))
 """
 
@@ -66,4 +75,5 @@ def test_barriers_give_what_single_calls_give() -> None:
         "narrow": [True],
         "loops": [True] * 3,
         "branches": [True],
+        "older": [True],
     }

@@ -115,7 +115,9 @@ def results_of(
     if primitive.name in CONTROL:
         results = CONTROL[primitive.name](params, operands, change)
     else:
-        results = primitive.bind(*operands, **primitive.get_bind_params(params))
+        made = primitive.get_bind_params(params)
+        functions, given = made if isinstance(made, tuple) else ((), made)  # a pair up to JAX 0.6
+        results = primitive.bind(*functions, *operands, **given)
     several = results if primitive.multiple_results else [results]
     if primitive.name not in (*CONTROL, *EXACT):
         several = list(map(change, several))
