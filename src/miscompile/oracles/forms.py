@@ -11,18 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from miscompile.base.errors import ModelError
+from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Unsupported, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.check import check
+from miscompile.graph.read import read
+from miscompile.ops.analysis import reprogram
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import present
-from miscompile.transforms.forms import described, forms_of
+from miscompile.transforms.forms.transform import described, forms_of
 
 ORACLE = "forms"
 """The name of this oracle in recipes, and of its rule."""
@@ -88,13 +90,18 @@ class TakenForms:
 
 
 def _is_valid(run: Run) -> bool:
-    """Tell whether the form changes the call, and onnx accepts it: a compiler may be lenient with an invalid call."""
+    """Tell whether the form changes the call and is valid: a compiler may be lenient with an invalid call.
+
+    Then onnx accepts it, and it keeps the rules of its operator's page that onnx does not check.
+    """
     shown = present(run.case, run.build.transform)[0].case
     if shown.program == run.case.program:
         return False
     try:
         check(shown.program.payload)
-    except ModelError:
+        for feed in shown.feeds:
+            reprogram(read(shown.program.payload), feed)
+    except (ModelError, RejectedDraft):
         return False
     return True
 

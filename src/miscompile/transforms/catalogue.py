@@ -52,7 +52,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "noidentity": f"{_EXACT}.identity:NoIdentity",
         "stored": f"{_EXACT}.storage:Storage",
         "copies": "miscompile.transforms.copies:Copies",
-        "form": "miscompile.transforms.forms:OtherForm",
+        "form": "miscompile.transforms.forms.transform:OtherForm",
     },
 )
 """Transforms of ONNX models by name, each a class; other packages add theirs."""
@@ -70,7 +70,7 @@ Both runs use the same memory for the inputs, which reveals a program that write
 """
 
 FORM = "form"
-"""The name of the transform that makes another call of the only one (`transforms/forms.py`)."""
+"""The name of the transform that makes another call of the only one (`transforms/forms`)."""
 
 UNEQUAL = frozenset({FORM, "copies"})
 """Transforms whose programs have other results: only an oracle that compares no values asks for them."""

@@ -1,6 +1,7 @@
 """Other forms of a call change it in one respect, and leave its operator and element types alone."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -20,7 +21,7 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.sweep import Sweep
 from miscompile.transforms.catalogue import alters, present
-from miscompile.transforms.forms import OtherForm, described, forms_of
+from miscompile.transforms.forms.transform import OtherForm, described, forms_of
 
 
 def reduction() -> Case:
@@ -55,6 +56,15 @@ def test_an_operand_becomes_an_input_and_is_fed() -> None:
     assert [info.name for info in model.graph.inputs] == ["x", "axes"]
     assert not model.graph.initializers
     assert [value.array.tolist() for value in case.feeds[0][1:]] == [[1]]
+
+
+def test_a_call_of_constants_has_no_form_that_is_one_as_well() -> None:
+    case = reduction()
+    model = read(case.program.payload)
+    held = replace(model.graph, inputs=(), initializers={**model.graph.initializers, "x": case.feeds[0][0]})
+    folded = Case(to_program(replace(model, graph=held)), ((),), case.recipe)
+    words = [described(form, folded) for step in forms_of(folded) for form in step]
+    assert words == ["`data` as an input", "`axes` as an input"]
 
 
 def test_ranks_and_sizes_move_what_counts_them() -> None:
