@@ -52,6 +52,12 @@ def examined(runner: _Refusing, target: str = "toy") -> Examination:
     return examine(pooling(ceil_mode=1), TakenForms(target), runner, random.Random(0))
 
 
+def test_a_form_that_breaks_a_rule_of_the_page_says_nothing() -> None:
+    runner = _Refusing(Unsupported("compile", "toy has no kernel for this"), "form{change=more, of=ceil_mode}")
+    assert isinstance(examined(runner).verdict, Inconclusive)
+    assert any(runner.taken in transforms for transforms in runner.asked)
+
+
 def test_the_toy_refuses_rounding_up_and_takes_a_pooling_without_it() -> None:
     with TransformingRunner(LocalPool("toy", 1)) as pool:
         seen = examine(pooling(ceil_mode=1), TakenForms("toy"), pool, random.Random(0))
