@@ -131,7 +131,7 @@ def _expect_tasks(plan: Plan, producer: Producer, listeners: Sequence[Listener])
     """Note the number of tasks of a campaign that has a list of them, and tell how many are left."""
     finite, log = finite_part(producer), TaskLog(plan.own / TASKS)
     if finite is not None:
-        log.expect(len(finite.tasks))
+        log.expect(finite.tasks)
         left, total = len(log.left(finite.tasks)), counted(len(finite.tasks), "task")
         _tell(listeners, Notice(f"{left:,} of {total} are left, and the campaign ends after the last one"))
 

@@ -1,13 +1,13 @@
 """The finished tasks of a campaign whose producer has a fixed list of them, so that a resumed one does the others.
 
-    OUT/tasks/total             the number of tasks
+    OUT/tasks/total             the number of tasks, those of earlier sessions with other options among them
     OUT/tasks/SESSION-LANE      a line for each finished task: `made NAME`, or `not drawn NAME`
 
 Each lane appends to a file of its own. It reads only those of earlier sessions, which nobody writes any more, so all
 lanes of a session divide the same tasks among each other without talking.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -60,15 +60,26 @@ class TaskLog:
 
     def note(self, finished: Iterable[tuple[TaskEnd, str]], session: int, lane: int) -> None:
         """Append tasks with what became of them. Raises StoreError when that cannot be written."""
-        self._write(f"{session}-{lane}", "".join(f"{what} {name}\n" for what, name in finished), "a")
-
-    def expect(self, total: int) -> None:
-        """Make the folder and note the number of tasks. Raises StoreError when that cannot be written."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / f"{session}-{lane}").open("a", encoding="utf-8") as file:
+                file.write("".join(f"{what} {name}\n" for what, name in finished))
         except OSError as error:
             raise write_error(f"finished tasks to {self.folder}", error) from None
-        self._write(_TOTAL, f"{total}\n", "w")
+
+    def expect(self, tasks: Collection[str]) -> None:
+        """Make the folder and note the number of tasks. Raises StoreError when that cannot be written.
+
+        A resumed campaign may have other operators than before; the tasks that it has finished and that are none of
+        `tasks` count all the same.
+        """
+        others = {name for _, _, name in self._entries()} - set(tasks)
+        fresh = self.folder / f".new-{_TOTAL}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(f"{len(tasks) + len(others)}\n", "utf-8")
+            fresh.replace(self.folder / _TOTAL)
+        except OSError as error:
+            raise write_error(f"finished tasks to {self.folder}", error) from None
 
     def counts(self) -> TaskCounts | None:
         """Return how far the campaign is; None for one without a list of tasks. Raises StoreError."""
@@ -83,17 +94,19 @@ class TaskLog:
             raise StoreError(f"cannot read {path}: {error}") from None
 
     def _entries(self) -> Iterator[tuple[int, TaskEnd, str]]:
-        """Yield session, end and name of every finished task; a line that a killed process left behind is ignored."""
+        """Yield session, end and name of every finished task; a line that a killed process left behind is ignored.
+
+        Raises StoreError for a file that cannot be read.
+        """
         for path in sorted(self.folder.glob("*-*")):
             session = path.name.partition("-")[0]
-            for line in path.read_text("utf-8", errors="replace").splitlines(keepends=True):
+            if not session.isdecimal():
+                continue
+            try:
+                text = path.read_text("utf-8", errors="replace")
+            except OSError as error:
+                raise StoreError(f"cannot read {path}: {error}") from None
+            for line in text.splitlines(keepends=True):
                 what = next((one for one in (MADE, NOT_DRAWN) if line.startswith(f"{one} ")), None)
-                if session.isdecimal() and what is not None and line.endswith("\n"):
+                if what is not None and line.endswith("\n"):
                     yield int(session), what, line[len(what) + 1 : -1]
-
-    def _write(self, name: str, text: str, mode: str) -> None:
-        try:
-            with (self.folder / name).open(mode, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise write_error(f"finished tasks to {self.folder}", error) from None

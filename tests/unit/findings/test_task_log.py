@@ -12,7 +12,7 @@ TASKS = tuple(f"Add Op{number} 0" for number in range(10))
 
 def a_log(tmp_path: Path) -> TaskLog:
     log = TaskLog(tmp_path / "tasks")
-    log.expect(len(TASKS))
+    log.expect(TASKS)
     return log
 
 
@@ -50,7 +50,15 @@ def test_a_line_that_a_killed_process_left_does_not_count(tmp_path: Path) -> Non
 def test_counts_of_campaigns_add_up_and_a_folder_without_tasks_has_none(tmp_path: Path) -> None:
     assert TaskLog(tmp_path / "none").counts() is None
     assert TaskCounts(3, 1, 1) + TaskCounts(4, 4, 0) == TaskCounts(7, 5, 1)
-    assert (TaskCounts(3, 1, 1).left, TaskCounts(1, 2, 0).left) == (1, 0)  # a resumed campaign may have fewer operators
+    assert TaskCounts(3, 1, 1).left == 1
+
+
+def test_tasks_of_a_session_with_other_options_count_as_tasks(tmp_path: Path) -> None:
+    log = a_log(tmp_path)
+    log.note([(MADE, name) for name in TASKS[:4]], 1, 0)
+    log.expect((*TASKS[3:6], "Mul Mul 0"))
+    assert log.counts() == TaskCounts(7, 4, 0)
+    assert len(log.left((*TASKS[3:6], "Mul Mul 0"))) == TaskCounts(7, 4, 0).left
 
 
 def test_a_damaged_total_and_a_lost_folder_are_store_errors(tmp_path: Path) -> None:
@@ -58,5 +66,8 @@ def test_a_damaged_total_and_a_lost_folder_are_store_errors(tmp_path: Path) -> N
     (log.folder / "total").write_text("many")
     with pytest.raises(StoreError, match="cannot read"):
         log.counts()
+    (log.folder / "1-0").mkdir()
+    with pytest.raises(StoreError, match="cannot read"):
+        log.left(TASKS)
     with pytest.raises(StoreError, match="finished tasks"):
         TaskLog(tmp_path / "deleted" / "tasks").note([(MADE, TASKS[0])], 1, 0)
