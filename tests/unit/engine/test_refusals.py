@@ -14,6 +14,7 @@ from miscompile.findings.store import Campaign, Store
 from miscompile.migration.refusals import refusals_in, refusals_of
 from miscompile.migration.results import ResultRow
 from miscompile.targets.front_ends import FrontEnd
+from miscompile.targets.known import known
 
 DEAD = Unsupported("compile", "Resize: the GPU is absent, code 17")
 
@@ -98,3 +99,12 @@ def test_the_rows_of_a_campaign_are_read_from_its_folder(tmp_path: Path) -> None
             refusals_in(tmp_path)
         store.add_counters(COUNTERS)
     assert refusals_in(tmp_path) == ROWS
+
+
+@pytest.mark.parametrize(
+    "target", ["iree", "mnn", "onnxruntime", "onnxruntime_openvino", "openvino", "tinygrad", "tract", "tvm"]
+)
+def test_what_a_binding_cannot_feed_and_devices_that_are_absent_are_lawful_in_every_form(target: str) -> None:
+    for kind, message in (("TypeError", "elements of int4 cannot be fed"), ("NoDeviceError", "no CUDA device")):
+        entry = known(target).rejection(kind, message)
+        assert entry is None or entry.lawful
