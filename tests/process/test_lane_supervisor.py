@@ -71,6 +71,27 @@ def test_the_notice_of_a_death_names_the_error(
     supervisor.kill()
 
 
+@pytest.mark.parametrize(("said", "first"), [('{"next": 5}', 9), ('{"next": 5, "lost": 1}', 6)], ids=["ahead", "alone"])
+def test_a_restarted_lane_skips_the_cases_that_may_have_killed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, first: int
+) -> None:
+    begun: list[int] = []
+
+    def dying(self: LaneSupervisor, orders: Orders) -> Conversation:
+        begun.append(orders.first)
+        process = Conversation(["sh", "-c", f"echo '{said}'; exit 9" if len(begun) == 1 else "exit 0"])
+        self._selector.register(process, selectors.EVENT_READ, orders.lane)
+        return process
+
+    monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
+    supervisor = LaneSupervisor(tmp_path / "lanes.log")
+    supervisor.start(Orders(Plan("toy"), (), 0, 0, 0, None))
+    while supervisor.working:
+        list(supervisor.messages(10.0))
+    supervisor.kill()
+    assert begun == [0, first]
+
+
 def test_a_lane_that_reads_nothing_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It searches for the culprits of a hang, for example. Of all weights it then gets the first and the last."""
     reader = Conversation(["sh", "-c", "sleep 1; exec cat"])

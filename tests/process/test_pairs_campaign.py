@@ -1,13 +1,23 @@
 """A campaign of pairs: it ends by itself, and a resumed one makes the pairs that are left."""
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import pytest
 from campaigns import Start
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+from miscompile.engine.lane import Inbox, Lane, Orders
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool, oracle_context
+from miscompile.findings.tasks import TASKS, TaskLog
+from miscompile.ops.support import Support
+from miscompile.producers.pairs import Pairs
+from miscompile.triage.attribution import Confirmer
+
+pytestmark = pytest.mark.process
 
 OPS = ("Add", "Relu", "Transpose", "MatMul", "Sin", "Acosh")
 
@@ -17,6 +27,42 @@ def finished(out: Path) -> Counter[str]:
     return Counter(line for path in (out / "tasks").glob("*-*") for line in path.read_text().splitlines())
 
 
+class _OpenInbox:
+    """Says nothing, and never ends the lane."""
+
+    closed = False
+
+    def lines(self) -> list[str]:
+        return []
+
+
+def test_the_death_of_a_lane_costs_the_task_that_it_was_at_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, out = Plan("toy", producers=("pairs",), ops=("Add", "Relu"), out=tmp_path, opset=21), io.StringIO()
+    orders = Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=None)
+    begin = Pairs.begin
+
+    def dying(self: Pairs, task: str) -> None:
+        begin(self, task)
+        if task == self.tasks[2]:
+            raise SystemExit(9)
+
+    monkeypatch.setattr(Pairs, "begin", dying)
+    log = TaskLog(tmp_path / TASKS)
+    with make_pool(plan, 2) as pool, make_pool(plan) as second:
+        lane = Lane(orders, pool, Confirmer(second, oracle_context(plan), plan.seed), cast("Inbox", _OpenInbox()), out)
+        assert lane.tasks is not None
+        names = lane.tasks.names
+        log.expect(names)
+        with pytest.raises(SystemExit):
+            lane.run()
+    places = [(said["next"], said["lost"]) for said in map(json.loads, out.getvalue().splitlines())]
+    assert places == [(0, 1), (1, 1), (2, 1)]
+    assert log.left(names) == names[2:]
+
+
+@pytest.mark.slow
 def test_two_lanes_and_a_resumed_campaign_make_every_pair_twice(tmp_path: Path, start: Start) -> None:
     out = tmp_path / "out"
     words = ("toy", "--producer", "pairs", "--ops", ",".join(OPS), "--dtypes", "float32", "--seed", "3")

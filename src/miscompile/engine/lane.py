@@ -65,6 +65,12 @@ from miscompile.triage.signature import signature_of, symptom_of
 AHEAD = 3
 """Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
 
+FEW_TASKS = 100
+"""Tasks that are left to a lane up to which it submits them one by one, so that its death costs no other task.
+
+A lane that dies leaves the cases ahead undone. A resumed campaign would have the same tasks ahead of the same death.
+"""
+
 MOST_ORACLES = 1024
 """Sets of passes that are off, each with a check, whose oracles are kept."""
 
@@ -206,11 +212,14 @@ class Lane:
         retirement = self.orders.first + LIFETIME
         if quota is None or quota > retirement:
             quota = retirement
+        if self._one_by_one:
+            self._report()  # the supervisor must know before the first task
         while not self._stopped() and (self._next < quota or self._ahead):
-            while len(self._ahead) < AHEAD and self._next < quota and self._submit():
+            most = 1 if self._one_by_one else AHEAD
+            while len(self._ahead) < most and self._next < quota and self._submit():
                 pass
             self._settle_next()
-            if time.monotonic() - self._reported > _REPORT_EVERY:
+            if self._one_by_one or time.monotonic() - self._reported > _REPORT_EVERY:
                 self._report()
         while self._ahead:
             self._settle_next()
@@ -218,6 +227,11 @@ class Lane:
             self._leave_to_triage(self.searches.waiting.popleft())
         self._report()
         return not self.inbox.closed and (last is None or self._next < last)
+
+    @property
+    def _one_by_one(self) -> bool:
+        """Tell whether few tasks are left, so that only one is submitted at a time."""
+        return self.tasks is not None and len(self.tasks.names) - self._next <= FEW_TASKS
 
     def _last(self) -> int | None:
         """Return the index after the last case, None without a limit."""
@@ -559,7 +573,8 @@ class Lane:
         settled = self._next - len(self._ahead)
         if self.tasks is not None:
             self.tasks.write()
-        self._send({"counters": dict(self.counters), "next": settled})
+        lost = max(1, len(self._ahead)) if self._one_by_one else AHEAD + 1
+        self._send({"counters": dict(self.counters), "next": settled, "lost": lost})
         self.counters.clear()
         if isinstance(self.producer, Scheduled):
             self._send({"arms": self.meter.take(), "pairs": self.meter.take_pairs()})

@@ -27,11 +27,15 @@ Message = dict[str, Any]
 
 @dataclass(slots=True)
 class _Member:
-    """A lane process and its state. `news` is what it must still be told: a lane reads nothing while it searches."""
+    """A lane process and its state. `news` is what it must still be told: a lane reads nothing while it searches.
+
+    `lost` is the number of cases, from the first one that is not judged, that a death may be due to.
+    """
 
     orders: Orders
     process: Conversation
     restarts: int = 0
+    lost: int = AHEAD + 1
     done: bool = False
     heard: float = field(default_factory=time.monotonic)
     news: Message = field(default_factory=dict)
@@ -82,6 +86,7 @@ class LaneSupervisor:
                     if message["next"] > member.orders.first:
                         member.restarts = 0
                     member.orders = replace(member.orders, first=message["next"])
+                    member.lost = message.get("lost", member.lost)
                 yield message
         for member in self._members.values():
             if not member.done and time.monotonic() - member.heard > LONGEST_SILENCE:
@@ -144,7 +149,7 @@ class LaneSupervisor:
             yield {"notice": f"lane {member.orders.lane} keeps dying ({cause}) and is given up; see {self.log}"}
             return
         # The restarted lane skips the cases that may have killed it.
-        member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)
+        member.orders = replace(member.orders, first=member.orders.first + member.lost)
         self._continue(member)
         yield {"notice": f"lane {member.orders.lane} died ({self._cause(code)}) and was restarted; see {self.log}"}
 
