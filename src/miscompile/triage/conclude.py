@@ -170,6 +170,9 @@ class _Triage:
             self._tell("reducing", case)
             near = self._nearest(case, found, first, budget)
             held, reduced = self._reduce(near, found, guilty, budget)
+            if reduced is None and near is not case:  # a violation that does not always show
+                self.differences = {}
+                held, reduced = self._reduce(case, found, guilty, budget)
             if reduced is None:
                 shown = " in the build as shipped" if self.about.forced else ""
                 return Concluded(_unconfirmed(self.stored, f"the violation does not show again{shown}"))
@@ -245,7 +248,7 @@ class _Triage:
         if near is None:
             return case
         self.differences = {"differences": near.as_json()}
-        return examiner.kind.put_together(near.instance, case.recipe)
+        return examiner.kind.put_together(examiner.kind.tidy(near.instance), case.recipe) if near.undone else case
 
     @property
     def _parent(self) -> Parent | None:
