@@ -160,6 +160,7 @@ class MutantCampaign:
             evidence = sound.verdict.evidence
             score.false_alarms.append(f"test {number}: {evidence.kind} {evidence.rule} {evidence.message}")
             if self._keep is not None:
+                self._keep.mkdir(exist_ok=True)
                 context = OracleContext((evidence.faulty.target,))
                 signature = signature_of(evidence, None, (), model_of(case))
                 save(self._keep, to_stored(evidence, signature, case, {}, context, test=number))

@@ -85,11 +85,11 @@ class _Accusing:
 
 def test_a_false_alarm_is_kept_with_its_program(tmp_path: Path) -> None:
     case, _, _ = draw_for("generation/levels", 0)(0)
-    campaign = MutantCampaign("mixture", lambda number: (case, _Accusing(), 0.0), 0, (), keep=tmp_path)
+    campaign = MutantCampaign("mixture", lambda number: (case, _Accusing(), 0.0), 0, (), keep=tmp_path / "kept")
     assert list(campaign.run(60.0, 1))
     assert campaign.score.false_alarms == ["test 0: wrong exact said so"]
-    (identifier,) = identifiers(tmp_path)
-    assert load_finding(tmp_path, identifier).finding.case.program == case.program
+    (identifier,) = identifiers(tmp_path / "kept")
+    assert load_finding(tmp_path / "kept", identifier).finding.case.program == case.program
 
 
 def test_the_mixture_gives_a_cheap_arm_more_tests() -> None:

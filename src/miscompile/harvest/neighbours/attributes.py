@@ -112,8 +112,8 @@ def descriptions(scene: StepView) -> Iterator[Variation]:
         found = tensor_of(value)
         if found.dtype not in ("int64", "int32") or found.array.ndim != 1:
             continue
-        now = tuple(int(item) for item in found.array[:64])
+        now, limits = tuple(int(item) for item in found.array[:64]), np.iinfo(found.array.dtype)
         for other in dict.fromkeys(integer_lists(scene, one, now)):
-            if other != now:
+            if other != now and all(limits.min <= item <= limits.max for item in other):
                 held = Held(tensor(np.array(other, found.array.dtype)))
                 yield Variation({name: held}, f"{name} {brief(now)} -> {brief(other)}")

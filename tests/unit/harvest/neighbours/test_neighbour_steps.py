@@ -88,6 +88,12 @@ def test_calls_that_the_specification_draws_replace_every_parameter_and_are_take
     assert len({repr(change.values) for change in found}) > 2
 
 
+def test_descriptions_stay_within_their_element_type() -> None:
+    ends = Held(tensor(np.array([2**31 - 1, -(2**31)], np.int32)))
+    found = list(descriptions(_scene("Slice", 13, {"data": _held(2, 3), "starts": _whole(0, 0), "ends": ends})))
+    assert any(set(change.values) == {"ends"} for change in found)
+
+
 def test_a_function_of_a_library_has_no_such_specification() -> None:
     operation = Operation("torch", "torch.add", "function", (Constraint("input", ("tensor",), True),))
     assert not list(specification(StepView(Subject(operation), {}, (), random.Random(0))))
