@@ -63,9 +63,11 @@ def test_support_lists_what_a_campaign_was_refused(tmp_path: Path) -> None:
         store.add_counters({"tests": 9, "refused by toy | Resize | no GPU": 2, "taken by toy | Resize": 7})
     shown = call("support", "--refused", tmp_path / "out")
     assert shown.exit_code == 0
-    assert [line.split() for line in shown.output.splitlines()][-1] == ["toy", "Resize", "no", "GPU", "2", "7"]
+    last = [line.split() for line in shown.output.splitlines()][-1]
+    assert last == ["toy", "Resize", "no", "GPU", *["depends", "on", "the", "form"], "2", "7"]
     (row,) = json.loads(call("support", "--refused", tmp_path / "out", "--json").output)
     assert row == {
         "target": "toy", "operator": "Resize", "reason": "no GPU", "refused": 2, "taken": 7, "form": True,
+        "verdict": "depends on the form",
     }  # fmt: skip
     assert call("support", "toy", "--refused", tmp_path / "out").exit_code == 2

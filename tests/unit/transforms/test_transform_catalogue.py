@@ -16,6 +16,7 @@ from miscompile.transforms.catalogue import (
     AGAIN,
     STATIC,
     TRANSFORMS,
+    UNEQUAL,
     exact_beside,
     is_own,
     keeps_bits,
@@ -52,7 +53,7 @@ def run(program: Program, feed: Feed) -> list[np.ndarray]:
     return found
 
 
-ELSEWHERE = frozenset({"inline", "merge", "expand", "functions", "wrap", "copies"})
+ELSEWHERE = frozenset({"inline", "merge", "expand", "functions", "wrap", *UNEQUAL})
 """Transforms that find nothing in the case below, whose programs onnx's reference does not run, or that compute
 something else: tested elsewhere."""
 
