@@ -41,7 +41,7 @@ WITHIN = {
     "mul_zero_drops_broadcast": 2200,
     "pad_conv_mode": 1500,
     "rank0_key_error": 300,
-    "reduce_fusion_keepdims": 1400,
+    "reduce_fusion_keepdims": 3600,
     "relu_clip_missing_min": 1400,
     "reshape_merge_zero": 2000,
     "scale_hoisting_vector": 5700,

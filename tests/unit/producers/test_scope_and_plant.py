@@ -305,6 +305,12 @@ def test_a_number_that_an_integer_type_has_not_is_no_draft(line: str) -> None:
     assert not known.operands
 
 
+def test_a_number_beyond_the_end_of_a_float_type_is_no_draft() -> None:
+    for dtype, planted in (("float16", False), ("float32", True)):
+        (motif,) = parse_motifs(f'[m]\nx = value(2, lo=-1, hi=1)\ny = Mul(x, 1e6)\ndtypes("{dtype}")', "")
+        assert (plant(scope("large"), motif, NONE) is not None) == planted
+
+
 def test_attributes_take_the_kind_that_the_schema_asks_for() -> None:
     known = scope(1)
     lines = (

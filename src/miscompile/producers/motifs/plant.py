@@ -211,6 +211,8 @@ def _tensor_of(value: float, sign: float, shape: Shape, dtype: str) -> Tensor:
         if not math.isfinite(value):
             raise RejectedDraft(f"{dtype} has no {value}")
         value = int(min(max(round(value), info.low, -(2**31)), info.high, 2**31))
+    elif math.isfinite(value) and abs(value) > DTYPES[dtype].high:
+        raise RejectedDraft(f"{dtype} ends before {value}")
     return tensor(np.full(shape, value), dtype)
 
 
