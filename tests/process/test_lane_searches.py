@@ -30,7 +30,12 @@ class OpenInbox:
 
 
 def found(
-    place: Path, tests: int, target: str = TARGET, producer: str = "strict{nodes=5, ops=Sub+Add+Mul}", *, hangs: bool = False
+    place: Path,
+    tests: int,
+    target: str = TARGET,
+    producer: str = "strict{nodes=5, ops=Sub+Add+Mul}",
+    *,
+    hangs: bool = False,
 ) -> list[bool]:
     """Run a lane over so many cases; tell for each pending finding whether its culprits were searched for.
 
