@@ -9,7 +9,7 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.arms import CORPUS, DIFFERENTIAL, TRANSFORMS, Arm, arms_of
+from miscompile.engine.arms import CORPUS, DIFFERENTIAL, FORMS, TRANSFORMS, Arm, arms_of
 from miscompile.engine.bandit import fixed_weights
 from miscompile.engine.checks import CHECKS, JUDGED, OWN, families
 from miscompile.engine.plan import Plan
@@ -67,11 +67,14 @@ def _scheduled(
 ) -> Scheduled:
     """Return the producer that draws from the arms of a plan; arms with the same technique and targets share one."""
     arms = arms_of(plan)
-    sources = {arm: f"{arm.technique}@{'+'.join(arm.targets)}" for arm in arms}
+    sources = {
+        arm: f"{arm.technique}{f'/{FORMS}' if arm.kind == FORMS else ''}@{'+'.join(arm.targets)}" for arm in arms
+    }
 
     def maker(arm: Arm) -> Callable[[], Producer]:
         def make(chosen: tuple[str, ...]) -> Producer:
             support = joint([tables[target] for target in chosen]) if len(chosen) > 1 else tables[chosen[0]]
+            support = support.of_any_form() if arm.kind == FORMS else support
             own = None if corpus is None else _corpus_of(corpus, f"{name}-{arm.technique}", chosen)
             context = _context(arm.targets, support, _seeds_for(arm, seeds), own)
             return PRODUCERS.get(arm.producer).make(arm.options, context)

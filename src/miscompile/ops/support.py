@@ -189,6 +189,11 @@ class Support:
     _bars: dict[str, dict[CallKey, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
     _forms: Forms | None = field(default=None, compare=False, repr=False)
 
+    def of_any_form(self) -> "Support":
+        """Return the table that admits every form of the calls of which the target supports some, for the check of
+        forms, whose subject are the traits and details that it refuses."""
+        return Support(taken=self.taken | self.mixed, refused=set(self.refused), open=self.open)
+
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to support calls like this one."""
         if self.open:

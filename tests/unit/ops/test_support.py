@@ -134,3 +134,12 @@ def test_a_form_says_whether_and_how_its_calls_are_taken() -> None:
     assert mixed.call_class_of(call, types, 18) == CallClass(("float32",), mixed=True, barred=frozenset())
     assert not mixed.admits(call, types, 18)
     assert Support().call_class_of(call, types, 18) is None
+
+
+def test_the_check_of_forms_gets_the_forms_that_the_target_refuses() -> None:
+    known = Support({"Abs-13(float32)float32"}, {"LRN-13(float32)float32"}, barred={"LRN|size=2"}, refused={"Det-11()"})
+    free = known.of_any_form()
+    assert (free.taken, free.refused) == ({"Abs-13(float32)float32", "LRN-13(float32)float32"}, {"Det-11()"})
+    assert not free.barred
+    assert not free.mixed
+    assert known.barred
