@@ -17,6 +17,7 @@ TABLES = {
     "orthrus-overhead": "evaluation.orthrus.commands:overhead",
     "mutants": "evaluation.mutants.commands:mutants",
     "known": "evaluation.known.commands:known",
+    "known-operators": "evaluation.known.commands:operators",
     "bugs": "evaluation.bugs.commands:bugs",
     "oracles": "evaluation.oracles.commands:oracles",
     "oatest-splicing": "evaluation.oatest.commands:splicing",

@@ -5,16 +5,14 @@ and if its program has all operators of the bug's trigger. Whether it is the bug
 """
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.kept_campaigns import SUMMARY, run_campaign
+from evaluation.known.calls import called
 from evaluation.known.listed import MendedBug
-from miscompile.base.errors import UsageError
 from miscompile.findings.folder import load
 from miscompile.findings.store import Store
 from miscompile.graph.read import read
@@ -65,7 +63,7 @@ def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     for target, release in dict.fromkeys((bug.target, bug.has_it) for bug in settings.bugs):
         out = settings.folder / f"{target}-{release}"
         if not (out / SUMMARY).exists():
-            _called(["targets", "install", f"{target}=={release}"])
+            called(["targets", "install", f"{target}=={release}"])
             run_campaign(f"{target}=={release}", out, settings.seconds, settings.seed, settings.workers)
         for bug in settings.bugs:
             if (bug.target, bug.has_it) == (target, release):
@@ -73,19 +71,11 @@ def run(settings: KnownSettings) -> Iterator[KnownFigures]:
                 yield KnownFigures(settings, tuple(done))
 
 
-def _called(words: Sequence[str], fine: Sequence[int] = (0,)) -> str:
-    command = [sys.executable, "-m", "miscompile", *words]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    if ended.returncode not in fine:
-        raise UsageError(f"`miscompile {' '.join(words)}` ended with {ended.returncode}: {ended.stderr.strip()[-500:]}")
-    return ended.stdout
-
-
 def _outcome(bug: MendedBug, out: Path) -> BugOutcome:
     file = out / f"recheck-{bug.fixed_in}.json"
     if not file.exists():
         words = ["recheck", str(out), "--target", f"{bug.target}=={bug.fixed_in}", "--install", "--json"]
-        file.write_text(_called(words, (0, 1)), "utf-8")
+        file.write_text(called(words, (0, 1)), "utf-8")
     mended = {one["id"] for one in json.loads(file.read_text("utf-8"))["findings"] if one["answer"] == "fixed"}
     with Store.open(out, create=False) as store:
         confirmed = [one for one in store.findings() if one.status == "confirmed"]

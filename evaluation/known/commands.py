@@ -1,11 +1,11 @@
-"""Campaigns on releases with public bugs, on the command line."""
+"""Campaigns on releases with public bugs, and migrations to them, on the command line."""
 
 from pathlib import Path
 
 import click
 
 from evaluation.measuring import chosen, measured
-from evaluation.options import FIXED_SEED, JSON, WORKERS, with_options
+from evaluation.options import FIXED_SEED, JSON, LIMIT_SECONDS, WORKERS, with_options
 from miscompile.cli import values
 
 
@@ -50,3 +50,49 @@ def known(
     lanes = int(chosen({"seed": seed, "workers": workers})["workers"])
     settings = KnownSettings(folder, bugs, seconds, seed, lanes)
     return measured("known", seed, out, lambda watch: run(settings), known_view)
+
+
+@click.command("known-operators", short_help="Which mended public bugs of one operator migrated instances find.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("archives", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@with_options(
+    click.option("--targets", callback=values.names, default="onnxruntime,openvino,tvm", show_default=True,
+                 metavar="NAMES", help="The compilers."),
+    click.option("--releases", callback=values.names, metavar="NAMES",
+                 help="Only these releases, as in 1.20.1,2025.2.0. [default: all that are listed]"),
+    LIMIT_SECONDS, WORKERS, JSON,
+)  # fmt: skip
+def operators(
+    folder: Path,
+    archives: tuple[Path, ...],
+    targets: tuple[str, ...],
+    releases: tuple[str, ...],
+    limit_seconds: float,
+    workers: int | None,
+    out: Path | None,
+) -> int:
+    """Migrate the instances in ARCHIVES to every release in evaluation/known/bugs.toml that has a bug of one operator.
+
+    Only instances of the bug's operator run. One is a candidate if it fails in that release and passes in the one that
+    mends the bug. Somebody has to read the candidates.
+
+    Results are kept in FOLDER, and not run again. Releases are installed in environments of their own.
+
+    \b
+    Example:
+      miscompile harvest onnx --out tests.jsonl.gz
+      miscompile harvest onnx --kind neighbours --out near.jsonl.gz
+      python -m evaluation known-operators migrated tests.jsonl.gz near.jsonl.gz --targets openvino
+    """
+    from evaluation.known.listed import listed, of
+    from evaluation.known.migrated import MigrationSettings, of_one_operator, run
+    from evaluation.known.view import migrated_view
+    from miscompile.base.errors import UsageError
+
+    bugs = tuple(of_one_operator([bug for target in targets for bug in of(listed(), target, releases)]))
+    if not bugs:
+        raise UsageError(f"no bug of one operator is listed for {', '.join((*targets, *releases))}")
+    named = tuple((file.name.partition(".")[0], file) for file in archives)
+    lanes = int(chosen({"seed": 0, "workers": workers})["workers"])
+    settings = MigrationSettings(folder, bugs, named, lanes, limit_seconds)
+    return measured("known-operators", None, out, lambda watch: run(settings, watch), migrated_view)

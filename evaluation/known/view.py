@@ -4,6 +4,7 @@ from rich.console import Group
 from rich.text import Text
 
 from evaluation.known.campaigns import KnownFigures
+from evaluation.known.migrated import MigratedBug, MigrationFigures
 from miscompile.reports.tables import plain_table
 
 
@@ -17,3 +18,25 @@ def known_view(figures: KnownFigures) -> Group:
         table.add_row(bug.name, bug.has_it, bug.kind, bug.part, ids, *counts)
     seen = sum(bool(one.candidates) for one in figures.outcomes)
     return Group(table, Text(f"{seen} of {len(figures.outcomes)} bugs have candidates"))
+
+
+def migrated_view(figures: MigrationFigures) -> Group:
+    """Return a line for each bug and archive, and for how many bugs each archive has candidates."""
+    table = plain_table(
+        "bug", "release", "class", "operator", "archive", "mended as", numbers=("ran", "failed", "mended")
+    )
+    for one in figures.outcomes:
+        bug, kinds = one.bug, ", ".join(sorted({kind for kind, _, _ in one.mended})) or "-"
+        counts = (f"{one.ran:,}", f"{one.failed:,}", str(_instances(one)))
+        table.add_row(bug.name, bug.has_it, bug.kind, bug.operators[0], one.archive, kinds, *counts)
+    names = dict.fromkeys(one.archive for one in figures.outcomes)
+    return Group(table, *(Text(_summary(name, figures.outcomes)) for name in names))
+
+
+def _instances(one: MigratedBug) -> int:
+    return sum(count for _, _, count in one.mended)
+
+
+def _summary(archive: str, outcomes: tuple[MigratedBug, ...]) -> str:
+    own = [one for one in outcomes if one.archive == archive]
+    return f"{archive}: {sum(bool(one.mended) for one in own)} of {len(own)} bugs have candidates"

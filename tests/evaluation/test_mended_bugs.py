@@ -10,9 +10,11 @@ from rich.console import Console
 from evaluation.bugs.page import CLASSES
 from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, may_be
 from evaluation.known.listed import FILE, MendedBug, listed, of
-from evaluation.known.view import known_view
+from evaluation.known.migrated import MigrationFigures, MigrationSettings, compared, of_one_operator
+from evaluation.known.view import known_view, migrated_view
 from evaluation.program import program
 from miscompile.base.versions import order
+from miscompile.migration.results import ResultRow
 from miscompile.targets.registry import CATALOGUE
 
 BUGS = listed()
@@ -66,3 +68,41 @@ def test_a_release_without_bugs_is_a_clear_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(program, ["known", str(tmp_path), "--releases", "0.1"])
     assert result.exit_code == 2
     assert "no bug of onnxruntime is listed for 0.1" in result.output
+
+
+def test_instances_that_fail_and_are_mended_are_candidates() -> None:
+    def row(digest: str, status: str, kind: str = "", message: str = "") -> ResultRow:
+        return ResultRow(digest, "Mod", "onnxruntime", status, kind=kind, message=message)
+
+    before = [row("a", "finding", "death", "x"), row("b", "finding", "death", "x"), row("c", "finding", "wrong", "y"),
+              row("d", "pass"), row("e", "finding", "error", "z"), row("f", "random")]  # fmt: skip
+    after = [
+        row("a", "pass"),
+        row("b", "pass"),
+        row("c", "finding", "wrong", "y"),
+        row("d", "finding"),
+        row("e", "unsupported"),
+    ]
+    one = compared(BUG, "tests", before, after)
+    assert (one.ran, one.failed, one.mended) == (5, 4, (("death", "x", 2),))
+    figures = MigrationFigures(MigrationSettings(Path(), (BUG,), (), 1, 30.0), (one, compared(BUG, "near", [], [])))
+    console = Console(width=140, record=True, file=StringIO())
+    console.print(migrated_view(figures))
+    text = console.export_text()
+    assert "tests: 1 of 1 bugs have candidates" in text
+    assert "near: 0 of 1 bugs have candidates" in text
+
+
+def test_bugs_of_one_operator_are_those_of_an_onnx_model() -> None:
+    assert of_one_operator([BUG]) == []
+    assert {bug.operators[0] for bug in of_one_operator(BUGS)} >= {"AveragePool", "GatherND", "Squeeze"}
+    assert "pad" not in {bug.operators[0] for bug in of_one_operator(BUGS)}
+
+
+def test_migrations_to_a_release_without_bugs_are_a_clear_error(tmp_path: Path) -> None:
+    archive = tmp_path / "tests.jsonl.gz"
+    archive.touch()
+    words = ["known-operators", str(tmp_path), str(archive), "--targets", "tvm", "--releases", "0.1"]
+    result = CliRunner().invoke(program, words)
+    assert result.exit_code == 2
+    assert "no bug of one operator is listed for tvm, 0.1" in result.output
