@@ -22,6 +22,7 @@ pytestmark = pytest.mark.process
 
 LIBRARY = """
 import os, sys
+from dataclasses import replace
 from miscompile.harvest.constraints.generate import Constraint, Operation
 from miscompile.harvest.neighbours.call import Subject
 from miscompile.harvest.neighbours.run import write
@@ -38,9 +39,14 @@ def refusal(instance):
     value = tensor_of(instance.inputs[0])
     if instance.api == "First" and 0 in value.shape:
         os.abort()
+    if instance.version == 1:
+        return "version 1 takes nothing"
     return "it takes float32 only" if value.dtype != "float32" else ""
 
-write(sys.argv[1:], subjects, refusal)
+def restate(instance):
+    return [replace(instance, version=version) for version in (7, 1)] if instance.api == "Second" else []
+
+write(sys.argv[1:], subjects, refusal, restate)
 """
 
 
@@ -76,6 +82,9 @@ def test_a_neighbour_that_ends_the_library_costs_itself_only(tmp_path: Path, mon
     why = {item["class"]: item["why"] for item in first["missing"]}
     assert why["empty"] == "it ends the process of the library"
     assert why["int64"] == "it takes float32 only"
+    versions = {api: [one.version for one in archive.instances if one.api == api] for api in ("First", "Second")}
+    assert set(versions["First"]) == {18}
+    assert versions["Second"].count(7) == versions["Second"].count(18) == len(versions["Second"]) / 2
     digests = {digest_of(one) for one in archive.instances}
     assert digests | {digest_of(given("First")), digest_of(given("Second"))} == classes.keys()
     assert {found[OPERATOR] for found in classes.values()} == {"First", "Second"}

@@ -6,6 +6,7 @@ Run as `python -m miscompile.harvest.neighbours.onnx OUT SEED COUNT FIRST TESTS`
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from onnx import defs
 
@@ -17,10 +18,11 @@ from miscompile.harvest.constraints.onnx import operation_of
 from miscompile.harvest.neighbours.body import disagreement, overflows
 from miscompile.harvest.neighbours.call import Subject
 from miscompile.harvest.neighbours.run import write
-from miscompile.instances.instance import Instance
+from miscompile.instances.instance import Instance, Parent
 from miscompile.oracles.unspecified.pages import broken
 from miscompile.producers.instances.onnx_model import evaluated, split_api, to_model
 from miscompile.producers.instances.onnx_values import from_array, schema_of, to_array
+from miscompile.producers.instances.onnx_versions import restate_all, restated
 
 
 def subjects(tests: Iterable[Instance]) -> Iterator[tuple[Subject, list[Instance]]]:
@@ -74,6 +76,26 @@ def refusal(instance: Instance) -> str:
     return disagreement(instance, results)
 
 
+def restatements(neighbour: Instance) -> list[Instance]:
+    """Return a neighbour in the other operator sets that can express it, with its parent in the same one if that can.
+
+    Compilers of today take no operator of the newest sets, and older releases take fewer.
+    """
+    found, _ = restate_all([neighbour], lambda _: None)
+    return [replace(one, source=neighbour.source, parent=_parent_in(neighbour, one.version)) for one in found]
+
+
+def _parent_in(neighbour: Instance, version: int) -> Parent | None:
+    before = neighbour.parent
+    other = restated(before.instance, version) if before else None
+    if before is None or other is None:
+        return None
+    domain, op = split_api(other.api)
+    schema = schema_of(op, version, domain)
+    names = {f"input {place}": one.name for place, one in enumerate(schema.inputs)}
+    return Parent(replace(other, source=before.instance.source), names)
+
+
 def _agree(model: Model, results: dict[str, object]) -> bool:
     """Tell whether the results have the declared types. Raises ModelError for one that is no tensor."""
     for info in model.graph.outputs:
@@ -93,4 +115,4 @@ def _fits(shape: tuple[int, ...], declared: tuple[Dim, ...] | None) -> bool:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1:], subjects, refusal)
+    write(sys.argv[1:], subjects, refusal, restatements)

@@ -46,6 +46,9 @@ _DEADLY = "it ends the process of the library"
 Subjects = Callable[[Iterable[Instance]], Iterable[tuple[Subject, list[Instance]]]]
 """Returns the operators that have neighbours, with their instances in tests, in an order that is always the same."""
 
+Restate = Callable[[Instance], Iterable[Instance]]
+"""Returns the same call in other versions of its operator."""
+
 
 def harvest_neighbours(
     library: Library,
@@ -109,10 +112,12 @@ def _read(path: Path) -> _Child:
     return child
 
 
-def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
+def write(words: Sequence[str], subjects: Subjects, refusal: Refusal, restate: Restate = lambda _: ()) -> None:
     """Run as the child with OUT SEED COUNT FIRST TESTS DEADLY; write neighbours of the operators from number FIRST on.
 
     DEADLY lists the digests of neighbours that ended earlier children, divided by commas. They are not tried again.
+    `restate` gives each kept neighbour in other versions of its operator; they have the same classes, so they count
+    neither in COUNT nor in the coverage.
     """
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
     deadly = set(words[5].split(",")) if len(words) > 5 else set()
@@ -139,9 +144,14 @@ def write(words: Sequence[str], subjects: Subjects, refusal: Refusal) -> None:
         api = subject.operation.api
         print(json.dumps({"begin": number, "operator": api}), flush=True)
         coverage = PairCoverage(api)
+        kept: dict[str, list[str]] = {}
         for instance in neighbours(subject, known, seed, count, limited, coverage):
-            lines.instance(instance)
+            alike = [one for one in timely(restate, instance) or () if not limited(one)]
+            kept[digest_of(instance)] = [digest_of(one) for one in alike]
+            for one in (instance, *alike):
+                lines.instance(one)
         found = {digest: {**items, OPERATOR: api} for digest, items in coverage.classes.items()}
+        found |= {other: found[digest] for digest, others in kept.items() if digest in found for other in others}
         lines.write(coverage=coverage.as_json(), classes=found)
         lines.write(ran=api, outcome="some neighbour runs" if coverage.kept else "no neighbour runs")
     lines.write(exit=0)
