@@ -25,9 +25,10 @@ LIBRARIES: tuple[Library, ...] = get_args(Library)
 CallStyle = Literal["function", "method", "module", "node"]
 CALL_STYLES: tuple[CallStyle, ...] = get_args(CallStyle)
 
-OperandPolicy = Literal["", "fed", "first fed", "first constant", "shared"]
+OperandPolicy = Literal["", "fed", "first fed", "first constant", "constant", "shared"]
 """Which operands are inputs of the program: as the migration decides; all; the first only, the others are constants;
-all but the first, which is a constant; or as the migration decides, and equal operands of a node are one value."""
+all but the first, which is a constant; none; or as the migration decides, and equal operands of a node are one
+value."""
 OPERAND_POLICIES: tuple[OperandPolicy, ...] = get_args(OperandPolicy)
 
 

@@ -13,6 +13,7 @@ POLICY_WORDS: Mapping[OperandPolicy, str] = {
     "fed": "every operand fed",
     "first fed": "every operand but the first a constant",
     "first constant": "the first operand a constant",
+    "constant": "every operand a constant",
 }
 """The operands that a program is fed with."""
 

@@ -77,7 +77,8 @@ class CrossCheck(Pools):
     def expected(self, tests: Sequence[Migrated]) -> list[Feed | str]:
         """Return for each test of ONNX the expected results, or the reason why it has none."""
         library = reference_of("onnx")
-        asked = self._ask(library, [Run(reference_case(test.case), library, Build("off"), "judge") for test in tests])
+        cases = [reference_case(test.instance, test.case) for test in tests]
+        asked = self._ask(library, [Run(case, library, Build("off"), "judge") for case in cases])
         found = [_steady(test, outcome) for test, outcome in zip(tests, asked, strict=True)]
         alone = [place for place, one in enumerate(found) if not isinstance(one, str)]
         for name in self._compilers:

@@ -19,6 +19,7 @@ from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case
 from miscompile.instances.values import Drawn, Held, leaves, tensor_of
+from miscompile.oracles.fed_constants import fixed, of_constants
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule
 from miscompile.oracles.kinds import OracleContext, OracleKind
@@ -63,7 +64,7 @@ class LibraryOracle:
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the library's run: the feed twice, and then with noise."""
         del rng
-        return (Run(reference_case(case), self.library, Build("off"), "judge"),)
+        return (Run(reference_case(instance_of(case), case), self.library, Build("off"), "judge"),)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Ask for the front end's run when the library's answer is usable as a reference, then judge that run."""
@@ -71,8 +72,7 @@ class LibraryOracle:
         if isinstance(answer, Dropped):
             return Inconclusive(answer.reason, answer.detail)
         if len(runs) == 1:
-            case = replace(runs[0].case, feeds=runs[0].case.feeds[:1])
-            return Needs((Run(with_outputs(case, answer), self.target, self.faulty),))
+            return Needs((Run(with_outputs(_tested(runs[0].case), answer), self.target, self.faulty),))
         found = judge(answer, outcomes[1], self.compare, self.narrowed)
         if found.status == "pass":
             return Holds(details=_distance(found))
@@ -94,6 +94,12 @@ class LibraryOracle:
         against = Run(run.case, self.library, Build("off"))
         output, message = run.case.program.outputs[found.output].name, " ".join(found.message.split())
         return Evidence(found.kind, RULE, message, run, against, output, details)
+
+
+def _tested(case: Case) -> Case:
+    """Return the front end's case, where `case` is the library's."""
+    one = replace(case, feeds=case.feeds[:1])
+    return fixed(one) if of_constants(instance_of(one)) else one
 
 
 def answer_of(run: Run, outcome: Outcome) -> LibraryReference | Dropped:

@@ -18,6 +18,7 @@ from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported,
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
 from miscompile.oracles.compare import distance
+from miscompile.oracles.fed_constants import fed, of_constants
 from miscompile.oracles.unspecified.conversions import beyond_integers
 from miscompile.oracles.unspecified.operands import tensors_of
 from miscompile.oracles.unspecified.rules import UnspecifiedBehaviour, unspecified_of
@@ -55,8 +56,13 @@ class Dropped:
     detail: str = ""
 
 
-def reference_case(case: Case) -> Case:
-    """Return the case for the library: the feed twice, and then `NOISES` times with noise; a function of its bytes."""
+def reference_case(instance: Instance, case: Case) -> Case:
+    """Return the case for the library: the feed twice, and then `NOISES` times with noise; a function of its bytes.
+
+    The library gets the operands of a program of constants as inputs.
+    """
+    if of_constants(instance):
+        case = fed(case)
     feed = case.feeds[0]
     rng = np.random.default_rng(random.Random(case.program.digest).getrandbits(63))
     noisy = tuple(tuple(_moved(value, rng) for value in feed) for _ in range(NOISES))
@@ -78,7 +84,7 @@ def _moved(value: Tensor, rng: np.random.Generator) -> Tensor:
 
 
 def assess(instance: Instance, case: Case, outcome: Outcome) -> LibraryReference | Dropped:
-    """Return the reference for a front end; `outcome` is the library's, of `reference_case(case)`."""
+    """Return the reference for a front end; `outcome` is the library's, of `reference_case(instance, case)`."""
     if not isinstance(outcome, Values):
         return _refused(outcome)
     first, again, *moved = outcome.results

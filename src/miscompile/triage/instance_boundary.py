@@ -38,6 +38,7 @@ _POLICIES: Mapping[OperandPolicy, str] = {
     "fed": "all are inputs",
     "first fed": "all but the first are constants",
     "first constant": "only the first is a constant",
+    "constant": "all are constants",
     "": "constants where the shapes depend on them",
     "shared": "equal ones are the same value",
 }
@@ -196,7 +197,11 @@ def _operands(probed: ProbedInstance, kind: InstanceDrafts) -> Iterator[Instance
     if sum(map(len, probed.tensors().values())) + len(probed.fixed()) < 2:
         return
     programs: dict[str, str] = {}
-    for policy in ("fed", "first fed", *(("first constant", "", "shared") if instance.form == "node" else ())):
+    for policy in (
+        "fed",
+        "first fed",
+        *(("first constant", "constant", "", "shared") if instance.form == "node" else ()),
+    ):
         draft = replace(instance, operands=policy)
         program = _program(draft, kind)
         if program is not None:

@@ -38,20 +38,21 @@ ABS = Instance("torch", "torch.abs", "function", held(np.array([1, 2], np.float3
 
 
 def test_the_feed_comes_twice_and_then_moved_a_little() -> None:
-    case = reference_case(to_case(ABS))
+    case = reference_case(ABS, to_case(ABS))
     plain, again, *moved = (feed[0] for feed in case.feeds)
     assert plain.same(again)
     assert len(moved) == NOISES
     for value in moved:
         assert not value.same(plain)
         assert np.allclose(value.numbers(), plain.numbers(), rtol=3 * 2.0**-23, atol=0)
-    assert [feed[0].array.tobytes() for feed in reference_case(to_case(ABS)).feeds] == [
+    assert [feed[0].array.tobytes() for feed in reference_case(ABS, to_case(ABS)).feeds] == [
         feed[0].array.tobytes() for feed in case.feeds
     ]
 
 
 def test_integers_are_not_moved() -> None:
-    case = reference_case(to_case(Instance("torch", "torch.abs", "function", held(np.array([3], np.int64)))))
+    whole = Instance("torch", "torch.abs", "function", held(np.array([3], np.int64)))
+    case = reference_case(whole, to_case(whole))
     assert all(feed[0].same(case.feeds[0][0]) for feed in case.feeds)
 
 

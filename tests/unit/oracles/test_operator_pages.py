@@ -46,6 +46,7 @@ PAIRS = [
         node("MaxPool", X, kernel_shape=(1, 1), pads=(1,) * 4),
     ),
     (node("GlobalAveragePool", X), node("GlobalAveragePool", zeros(5))),
+    (node("RoiAlign", X, zeros(2, 4), whole(0, 0)), node("RoiAlign", X, zeros(2, 4), whole(0, -1))),
     (node("GlobalMaxPool", X), node("GlobalMaxPool", zeros(1, 2, 0))),
     (node("LSTM", *LAYER, hidden_size=5), node("LSTM", *LAYER, hidden_size=4)),
     (node("LSTM", *LAYER, None, whole(3, 1)), node("LSTM", *LAYER, None, whole(3))),

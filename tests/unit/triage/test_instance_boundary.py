@@ -117,6 +117,6 @@ def test_operands_are_shared_only_where_some_are_equal() -> None:
 
     assert policies(0, 4, 1) == [
         "all are inputs", "all but the first are constants", "only the first is a constant",
-        "constants where the shapes depend on them",
+        "all are constants",
     ]  # fmt: skip
     assert policies(1, 4, 1)[-1] == "equal ones are the same value"

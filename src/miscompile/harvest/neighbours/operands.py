@@ -7,11 +7,13 @@ from miscompile.instances.wording import POLICY_WORDS
 
 
 def operands(scene: StepView) -> Iterator[Variation]:
-    """Yield the instance with other operands fed; the first as a constant is for nodes only."""
+    """Yield the instance with other operands fed; those with the first as a constant are for nodes only."""
     now = scene.values.get(OPERANDS)
     several = len(scene.tensors()) > 1
     for policy, words in POLICY_WORDS.items():
-        if policy != now and (several or policy == "fed") and (scene.subject.node or policy != "first constant"):
+        if policy == now or (policy in ("first constant", "constant") and not scene.subject.node):
+            continue
+        if several or policy in ("fed", "constant"):
             yield Variation({OPERANDS: policy}, words)
 
 

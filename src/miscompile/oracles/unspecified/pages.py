@@ -386,6 +386,12 @@ def _is_depth(node: NodeView) -> bool:
     return all(math.isfinite(item) and item > 0 and item == int(item) for item in node.numbers(1))
 
 
+def _batches(node: NodeView) -> bool:
+    """Tell whether the third operand, where it is read, holds numbers of rows of the first one."""
+    size = (node.shape(0) or (0,))[0]
+    return all(0 <= item < size for item in node.numbers(2))
+
+
 def _are_finite(*places: int) -> PageCondition:
     return lambda node: all(math.isfinite(item) for place in places for item in node.numbers(place))
 
@@ -495,6 +501,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "Resize": (*_positive(2, 3), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", _reversed),),
     "RotaryEmbedding": (("positions are within the caches", _rotated), _low("num_heads", 0)),
+    "RoiAlign": (("batch_indices are numbers of images", _batches),),
     "ScatterElements": (("operands have the same rank", _same_rank), _same_shape(1, 2), _indices(0)),
     "ScatterND": (("indices are within the operand", _tuples), ("updates have the shape of slices", _updates)),
     "Slice": (_same_lengths(1, 2, 3, 4),),

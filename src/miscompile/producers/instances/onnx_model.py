@@ -197,8 +197,8 @@ def _usual_results(op: str, domain: str, version: int) -> tuple[bool, ...]:
 
 def _constants(instance: Instance, constants: ConstantPolicy) -> set[int]:
     places = [place for place, value in enumerate(instance.inputs) if isinstance(value, Held | Drawn)]
-    if instance.operands == "first constant":
-        return set(places[:1])
+    if instance.operands in ("first constant", "constant"):
+        return set(places if instance.operands == "constant" else places[:1])
     if constants == "none" or instance.operands == "fed":
         return set()
     rest = constants == "rest" or instance.operands == "first fed"

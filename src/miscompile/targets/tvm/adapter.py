@@ -16,6 +16,7 @@ from miscompile.base.dtypes import DTYPES, SMALL
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.foreign import from_foreign
 from miscompile.targets.devices import Gate, cuda_capability, preload
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.relax.transforms import Splice, chosen, entry, relax_options, splice_options
@@ -172,7 +173,4 @@ def _native(tensor: Tensor) -> Array:
 
 
 def _wrap(value: Any) -> Tensor:  # noqa: ANN401 - TVM's objects
-    array = runner.from_tvm(value)
-    name = array.dtype.name.replace("_", "")
-    storage = DTYPES[name].storage if name in DTYPES else array.dtype
-    return Tensor(name, array if array.dtype == storage else array.view(storage))
+    return from_foreign(runner.from_tvm(value))

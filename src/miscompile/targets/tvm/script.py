@@ -115,7 +115,7 @@ def seen(value):
     """Return an output as numbers{{ "; brain floats are widened, other foreign types are bits" if exotic }}."""
 {% if exotic %}
     array = from_tvm(value)
-    array = array.view(np.uint8) if array.dtype.name.startswith("float8") else array
+    array = array.view(np.uint8) if array.dtype.name.startswith(("float8", "float4")) else array
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 {%- else %}
     return from_tvm(value)

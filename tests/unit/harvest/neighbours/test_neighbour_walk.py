@@ -143,7 +143,8 @@ def test_coverage_counts_and_says_why_a_class_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "inputs", "constants"), [("", 2, 0), ("first fed", 1, 1), ("first constant", 1, 1), ("shared", 1, 0)]
+    ("policy", "inputs", "constants"),
+    [("", 2, 0), ("first fed", 1, 1), ("first constant", 1, 1), ("constant", 0, 2), ("shared", 1, 0)],
 )
 def test_the_program_of_an_instance_obeys_its_operands(policy: OperandPolicy, inputs: int, constants: int) -> None:
     add = Instance("onnx", "Add", "node", inputs=(_held(3), _held(3)), version=14, operands=policy)
