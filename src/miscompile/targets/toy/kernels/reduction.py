@@ -12,27 +12,30 @@ Reducer = Callable[[Array, tuple[int, ...]], Array]
 """Reduces over axes and keeps them with size one; the element type may widen."""
 
 
-def reduced_axes(call: ToyCall, args: Args) -> tuple[int, ...] | None:
-    """Return the axes that a Reduce call names, sorted; None when the call returns its operand unchanged.
+def reduced_axes(call: ToyCall, args: Args) -> tuple[int, ...]:
+    """Return the axes that a Reduce call names, sorted.
 
-    Axes are an attribute in old opsets and an operand in new ones; without any, all axes are meant.
+    Axes are an attribute in old opsets and an operand in new ones; without any, all axes are meant, or none with
+    noop_with_empty_axes.
     """
     rank = args[0].ndim
     given = args[1] if len(args) > 1 else None
     axes = call.get("axes") if given is None else tuple(int(axis) for axis in given.ravel())
     if not axes:
-        return None if call.get("noop_with_empty_axes", 0) else tuple(range(rank))
+        return () if call.get("noop_with_empty_axes", 0) else tuple(range(rank))
     return tuple(sorted({axis % rank for axis in axes}))
 
 
 def reduction(function: Reducer, *, before: Callable[[Array], Array] | None = None) -> Kernel:
-    """Kernel of a reduction; `before` maps the elements first. Without axes, the kernel applies only `before`."""
+    """Kernel of a reduction; `before` maps the elements first.
+
+    Without axes each element is reduced alone: ReduceLogSum still takes logarithms
+    (https://onnx.ai/onnx/operators/onnx__ReduceLogSum.html).
+    """
 
     def run(call: ToyCall, args: Args) -> Array:
         x = args[0] if before is None else np.asarray(before(args[0]))
         axes = reduced_axes(call, args)
-        if axes is None:
-            return x
         result = function(x, axes).astype(args[0].dtype, copy=False)
         return result if call.get("keepdims", 1) == 1 else np.asarray(np.squeeze(result, axes))
 
