@@ -24,6 +24,7 @@ from miscompile.core.outcome import (
 )  # fmt: skip
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
+from miscompile.ops.special import least_normal
 from miscompile.oracles.compare import distance
 from miscompile.oracles.judge import FIXED_THRESHOLD, CompareRule
 from miscompile.oracles.library_reference import LibraryReference, wide
@@ -171,8 +172,15 @@ def _allowed(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
     allowed = NOISE * spread
     relative = _relative(want.dtype, narrowed)
     if relative:
+        allowed = allowed + _flushed(want.dtype)
         allowed = allowed + relative * np.maximum(np.where(np.isfinite(size), size, largest), SCALE * largest)
     return np.asarray(allowed)
+
+
+def _flushed(dtype: str) -> float:
+    """Return what a flush of subnormal numbers to zero changes, which no page forbids; small types are not flushed."""
+    plain = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    return least_normal(plain) if plain in ("float32", "float64", "bfloat16") else 0.0
 
 
 def _relative(dtype: str, narrowed: Mapping[str, str]) -> float:

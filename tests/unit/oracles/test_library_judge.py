@@ -79,6 +79,12 @@ def test_infinities_and_nan_of_the_library_are_expected() -> None:
     assert kind(Values(((tensor(np.array([np.nan, np.inf, np.inf, 1.0], np.float32)),),)), reference(value)) == "wrong"
 
 
+def test_subnormal_numbers_may_become_zero() -> None:
+    value = np.array([3e-43, -1e-39], np.float32)
+    assert kind(Values(((tensor(np.zeros(2, np.float32)),),)), reference(value)) is None
+    assert kind(Values(((tensor(np.array([3e-43, 3e-38], np.float32)),),)), reference(value)) == "wrong"
+
+
 def test_an_element_that_may_be_anything_is_left_out() -> None:
     held = LibraryReference((tensor(np.array([3, 5], np.int64)),), (np.array([np.inf, 0.0]),))
     assert kind(Values(((tensor(np.array([9, 5], np.int64)),),)), held) is None

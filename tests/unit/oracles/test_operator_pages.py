@@ -47,6 +47,16 @@ PAIRS = [
     ),
     (node("GlobalAveragePool", X), node("GlobalAveragePool", zeros(5))),
     (node("RoiAlign", X, zeros(2, 4), whole(0, 0)), node("RoiAlign", X, zeros(2, 4), whole(0, -1))),
+    (node("RoiAlign", X, zeros(1, 4), whole(0)), node("RoiAlign", X, zeros(1, 4), whole(0), output_height=0)),
+    (
+        node("NonMaxSuppression", zeros(1, 2, 4), zeros(1, 1, 2), whole(1), real(0.5), real(0.0)),
+        node("NonMaxSuppression", zeros(1, 2, 4), zeros(1, 1, 2), whole(1), real(0.5), real(0.0, 0.0)),
+    ),
+    (node("LpPool", X, kernel_shape=(2, 2), p=1), node("LpPool", X, kernel_shape=(2, 2), p=-1)),
+    (
+        node("MatMulInteger", whole(1, dtype="uint8"), whole(1, dtype="uint8"), Held(tensor(np.array(1, np.uint8)))),
+        node("MatMulInteger", whole(1, dtype="uint8"), whole(1, dtype="uint8"), whole(1, dtype="uint8")),
+    ),
     (node("GlobalMaxPool", X), node("GlobalMaxPool", zeros(1, 2, 0))),
     (node("LSTM", *LAYER, hidden_size=5), node("LSTM", *LAYER, hidden_size=4)),
     (node("LSTM", *LAYER, None, whole(3, 1)), node("LSTM", *LAYER, None, whole(3))),

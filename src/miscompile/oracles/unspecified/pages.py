@@ -326,6 +326,16 @@ def _scaled(place: int) -> PageCondition:
     return holds
 
 
+def _plain_for_vectors(*pairs: tuple[int, int]) -> Iterator[tuple[str, PageCondition]]:
+    """Yield for each pair the condition that an operand is a scalar if the other one is a vector."""
+    for place, of in pairs:
+
+        def holds(node: NodeView, place: int = place, of: int = of) -> bool:
+            return len(node.shape(of) or ()) != 1 or not node.shape(place)
+
+        yield f"operand {place} is a scalar, because operand {of} is a vector", holds
+
+
 def _low(name: str, least: int) -> tuple[str, PageCondition]:
     return f"{name} is at least {least}", lambda node: node.whole(name, least) >= least
 
@@ -463,15 +473,15 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "GatherElements": (_indices(0), ("indices are within the other sizes", _inside)),
     "GatherND": (("indices are within the operand", _tuples),),
     "GlobalAveragePool": _POOL,
-    "GlobalLpPool": _POOL,
+    "GlobalLpPool": (*_POOL, _low("p", 1)),
     "GlobalMaxPool": _POOL,
     "GroupNormalization": (_channels(1), _channels(2)),
     "InstanceNormalization": (*_POOL, _channels(1), _channels(2)),
     "LRN": (_low("size", 1),),
     "LSTM": _recurrent(4),
     "LayerNormalization": (("axis is within the rank, and something is normalised", _normalised),),
-    "LpPool": _WINDOW,
-    "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1)),
+    "LpPool": (*_WINDOW, _low("p", 1)),
+    "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1), *_plain_for_vectors((2, 0), (3, 1))),
     "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, _same_shape(0, 1), ("indices are distinct and within the result", _unpooled)),
     "MeanVarianceNormalization": (("axes are not empty", _has_axes),),
@@ -479,6 +489,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "NegativeLogLikelihoodLoss": _LOSS,
     "NonMaxSuppression": (
         ("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", _boxes),
+        *_scalars(2, 3, 4),
         _at_least(3, 0.0, 1.0),
     ),
     "OneHot": (("depth is a positive whole number", _is_depth),),
@@ -501,7 +512,11 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "Resize": (*_positive(2, 3), ("scales are as many as axes", _scaled(2)), ("sizes are as many as axes", _scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", _reversed),),
     "RotaryEmbedding": (("positions are within the caches", _rotated), _low("num_heads", 0)),
-    "RoiAlign": (("batch_indices are numbers of images", _batches),),
+    "RoiAlign": (
+        ("batch_indices are numbers of images", _batches),
+        _low("output_height", 1),
+        _low("output_width", 1),
+    ),
     "ScatterElements": (("operands have the same rank", _same_rank), _same_shape(1, 2), _indices(0)),
     "ScatterND": (("indices are within the operand", _tuples), ("updates have the shape of slices", _updates)),
     "Slice": (_same_lengths(1, 2, 3, 4),),
