@@ -1,5 +1,7 @@
 """Conditions of the pages of ONNX's operators: nodes that break one are undefined as a whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,13 @@ def test_a_node_that_breaks_its_page_is_undefined(fine: Instance, wrong: Instanc
     assert broken(wrong).startswith("the operator's page: ")
     rules = [rule for rule in unspecified_of(wrong, ()) if rule.reason == broken(wrong)]
     assert [(rule.kind, rule.whole) for rule in rules] == [("undefined", True)]
+
+
+def test_variadic_operators_broadcast_since_operator_set_8() -> None:
+    later = node("Sum", zeros(2, 3), zeros(3))
+    assert broken(later) == ""
+    assert broken(replace(later, version=6)) == "the operator's page: operands have one shape, before operator set 8"
+    assert broken(replace(later, inputs=(zeros(3), zeros(3)), version=6)) == ""
 
 
 def test_only_nodes_of_the_default_domain_have_pages() -> None:

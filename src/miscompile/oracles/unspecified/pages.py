@@ -326,6 +326,12 @@ def _scaled(place: int) -> PageCondition:
     return holds
 
 
+def _alike(node: NodeView) -> bool:
+    """Tell whether the operands have one shape, where the version of a variadic operator does not broadcast."""
+    shapes = {node.shape(place) for place in range(len(node.instance.inputs))}
+    return node.instance.version >= 8 or len(shapes) == 1
+
+
 def _plain_for_vectors(*pairs: tuple[int, int]) -> Iterator[tuple[str, PageCondition]]:
     """Yield for each pair the condition that an operand is a scalar if the other one is a vector."""
     for place, of in pairs:
@@ -433,6 +439,7 @@ def _has_axes(node: NodeView) -> bool:
     return node.instance.kwargs.get("axes") not in ((), [])
 
 
+_VARIADIC = (("operands have one shape, before operator set 8", _alike),)
 _POOL = (("there are spatial dimensions, none of them empty", _spatial),)
 _WINDOW = (*_POOL, _window_fits(0), ("no window lies in the padding alone", _pads_are_small))
 _LOSS = (
@@ -482,10 +489,13 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "LayerNormalization": (("axis is within the rank, and something is normalised", _normalised),),
     "LpPool": (*_WINDOW, _low("p", 1)),
     "MatMulInteger": (_along(2, 0, -2), _along(3, 1, -1), *_plain_for_vectors((2, 0), (3, 1))),
+    "Max": _VARIADIC,
     "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, _same_shape(0, 1), ("indices are distinct and within the result", _unpooled)),
+    "Mean": _VARIADIC,
     "MeanVarianceNormalization": (("axes are not empty", _has_axes),),
     "MelWeightMatrix": (("bands lie between 0 and half the rate", _bands),),
+    "Min": _VARIADIC,
     "NegativeLogLikelihoodLoss": _LOSS,
     "NonMaxSuppression": (
         ("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", _boxes),
@@ -522,6 +532,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "Slice": (_same_lengths(1, 2, 3, 4),),
     "SplitToSequence": (("split is positive, or adds up to the size of the axis", _split),),
     "SoftmaxCrossEntropyLoss": _LOSS,
+    "Sum": _VARIADIC,
     "TfIdfVectorizer": (
         _lists_of_one_length("weights", "ngram_indexes"),
         ("the pool holds distinct n-grams of each length, one for each index", _grams),
