@@ -28,6 +28,9 @@ NOISES = 4
 UNITS = 2.0
 """Units in the last place that a float is moved by, at most."""
 
+_GATED = frozenset({"GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell", "SimpleRNN"})
+"""Operators whose results are sums with weights between 0 and 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class LibraryReference:
@@ -116,9 +119,17 @@ def _spreads(
         None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
     ]
+    if instance.operator in _GATED:
+        spreads = [None if one is None else _of_gates(one, value) for one, value in zip(spreads, first, strict=True)]
     if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
     return spreads
+
+
+def _of_gates(spread: Array, value: Tensor | None) -> Array:
+    """Return at least the rounding of `1 - z` for a gate z near 1, whose saturation hides the noise on the inputs."""
+    info = DTYPES.get(value.dtype) if value is not None else None
+    return np.asarray(np.maximum(spread, info.eps / 16)) if info is not None and info.kind == "float" else spread
 
 
 def _closed(

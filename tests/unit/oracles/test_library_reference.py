@@ -1,5 +1,7 @@
 """The reference from a library's own results: randomness, sensitivity, and unspecified results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,17 @@ def test_chance_shows_in_the_second_run() -> None:
     assert isinstance(
         ask(ABS, np.array([np.nan, 2], np.float32), again=np.array([np.nan, 2], np.float32)), LibraryReference
     )
+
+
+def test_saturated_gates_round_although_they_do_not_move() -> None:
+    found = ask(replace(ABS, api="torch.nn.GRU"), np.array([2e-6, 1], np.float32))
+    plain = ask(ABS, np.array([2e-6, 1], np.float32))
+    assert isinstance(found, LibraryReference)
+    assert isinstance(plain, LibraryReference)
+    assert found.spread[0] is not None
+    assert plain.spread[0] is not None
+    assert found.spread[0].tolist() == [2.0**-27, 2.0**-27]
+    assert not plain.spread[0].any()
 
 
 def test_sensitivity_is_by_element() -> None:
