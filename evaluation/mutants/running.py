@@ -8,8 +8,19 @@ from types import FrameType
 from evaluation.mutants.infection import Infection
 from evaluation.mutants.stepwise import ELSEWHERE, Trace, mutated, trace_of
 from miscompile.core.case import Case
-from miscompile.core.outcome import Observations, Outcome, Raised, Rejected, Stage, TimedOut, Unsupported, Values
+from miscompile.core.outcome import (
+    Observations,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    Stage,
+    TimedOut,
+    Unsupported,
+    Values,
+)
 from miscompile.core.run import Run
+from miscompile.execution.worker import checked
 from miscompile.graph.careful import careful, must_survive
 from miscompile.producers.disruptive.producer import ORACLE as DISRUPTIVE
 from miscompile.targets.known import known
@@ -145,7 +156,7 @@ class SharedRunner:
 
     def _values(self, code: Code, run: Run) -> Values:
         session = ToySession(code, self._optimiser)
-        return Values(tuple(session.run(feed) for feed in run.case.feeds), Observations())
+        return Values(tuple(checked(session.run(feed)) for feed in run.case.feeds), Observations())
 
     def _executed(
         self, run: Run, optimiser: Optimiser, sound: tuple[Outcome, Code | None] | None
@@ -160,7 +171,7 @@ class SharedRunner:
                     return sound
                 stage = "run"
                 session = ToySession(code, optimiser)
-                results = tuple(session.run(feed) for feed in run.case.feeds)
+                results = tuple(checked(session.run(feed)) for feed in run.case.feeds)
         except _TooLongError:
             return TimedOut(stage, seconds), None
         except Exception as error:  # noqa: BLE001 - mutants raise whatever they like
@@ -206,6 +217,8 @@ def _same(one: Outcome, other: Outcome) -> bool:
 
 def _failure(stage: Stage, error: Exception) -> Outcome:
     kind, message = type(error).__name__, str(error)
+    if isinstance(error, MemoryError):
+        return OutOfMemory(stage, message)
     rejection = known("toy").rejection(kind, message)
     if rejection is None:
         return Raised(stage, kind, message)

@@ -49,6 +49,8 @@ from miscompile.targets.known import Known
 
 FRAMES = 8
 MESSAGE = 4_000
+MOST_RESULTS = 1 << 29
+"""Bytes of the results of one feed. A comparison needs several copies of them in double precision."""
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|bad_array_new_length|out of memory|RESOURCE_EXHAUSTED"
     r"|(?:failed|unable|cannot) to allocate|cannot allocate memory|allocation failed|std::length_error.*alloc",
@@ -232,7 +234,7 @@ def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor
         attempt.cpu_seconds = time.process_time() - cpu
     if run.build.observe:
         attempt.passes = tuple(place.adapter.fired(log))
-    return tuple([_checked(outputs) for outputs in results])
+    return tuple([checked(outputs) for outputs in results])
 
 
 def _compute(
@@ -304,10 +306,19 @@ def _copies(feeds: Sequence[Feed]) -> list[Feed]:
     return [made[tuple(map(id, feed))] for feed in feeds]
 
 
-def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
+def checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
+    """Return the results of one feed.
+
+    Raises TypeError for one that is no Tensor, and MemoryError where they are larger than `MOST_RESULTS`.
+    """
+    size = 0
     for output in outputs:
-        if output is not None and not isinstance(output, Tensor):
+        if isinstance(output, Tensor):
+            size += output.array.nbytes
+        elif output is not None:
             raise TypeError(f"the adapter returned a {type(output).__name__} where a Tensor belongs")
+    if size > MOST_RESULTS:
+        raise MemoryError(f"results of {size} bytes; at most {MOST_RESULTS} are compared")
     return tuple(outputs)
 
 

@@ -2,10 +2,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from miscompile.core.outcome import Defect, OutOfMemory, Raised, Rejected, Unsupported
-from miscompile.execution.worker import FRAMES, MESSAGE, outcome_of
+from miscompile.core.tensor import Tensor
+from miscompile.execution.worker import FRAMES, MESSAGE, MOST_RESULTS, checked, outcome_of
 from miscompile.targets.known import Known, Rejection
 from miscompile.targets.onnxruntime import runner
 
@@ -43,6 +45,16 @@ class BrokenError(Exception):
 def test_errors_are_classified(error: BaseException, expected: object) -> None:
     outcome = outcome_of(error, "compile", KNOWN)
     assert isinstance(outcome, expected) if isinstance(expected, type) else outcome == expected
+
+
+def test_results_that_cannot_be_compared_in_memory_count_as_a_lack_of_memory() -> None:
+    half = Tensor("int8", np.broadcast_to(np.int8(0), (MOST_RESULTS // 2,)))
+    assert checked((half, None, half)) == (half, None, half)
+    with pytest.raises(MemoryError, match="at most") as caught:
+        checked((half, half, Tensor("int8", np.zeros(1, np.int8))))
+    assert isinstance(outcome_of(caught.value, "run", KNOWN), OutOfMemory)
+    with pytest.raises(TypeError, match="a str where a Tensor belongs"):
+        checked(("y",))  # type: ignore[arg-type]
 
 
 def test_frames_are_the_innermost_ones_innermost_first() -> None:
