@@ -33,12 +33,14 @@ class MigratedBug:
     """What the instances of one archive gave: how many ran, how many failed, and those whose failure was mended.
 
     `mended` has the kind and the message of each such failure, and how many instances gave it, the most frequent first.
+    `taken` counts the instances that the release with the bug refuses, by an entry of `known.toml`, and the other takes.
     """
 
     bug: MendedBug
     archive: str
     ran: int
     failed: int
+    taken: int
     mended: tuple[tuple[str, str, int], ...]
 
 
@@ -75,15 +77,16 @@ def run(settings: MigrationSettings, watch: Watch) -> Iterator[MigrationFigures]
 
 def compared(bug: MendedBug, archive: str, before: Sequence[ResultRow], after: Sequence[ResultRow]) -> MigratedBug:
     """Compare the results in the release with the bug, and in the one that mends it."""
-    taken = {row.digest for row in after if row.status == "pass"}
+    passed = {row.digest for row in after if row.status == "pass"}
     ran = [row for row in before if row.status in _RAN]
     failed = [row for row in ran if row.status == "finding"]
     mended: dict[tuple[str, str], int] = {}
     for row in failed:
-        if row.digest in taken:
+        if row.digest in passed:
             mended[row.kind, row.message] = mended.get((row.kind, row.message), 0) + 1
+    taken = sum(row.status == "unsupported" and row.digest in passed for row in ran)
     most = sorted(mended.items(), key=lambda item: -item[1])
-    return MigratedBug(bug, archive, len(ran), len(failed), tuple((*key, count) for key, count in most))
+    return MigratedBug(bug, archive, len(ran), len(failed), taken, tuple((*key, count) for key, count in most))
 
 
 def _rows(settings: MigrationSettings, bug: MendedBug, release: str, name: str, archive: Path) -> list[ResultRow]:

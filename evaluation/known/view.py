@@ -23,11 +23,11 @@ def known_view(figures: KnownFigures) -> Group:
 def migrated_view(figures: MigrationFigures) -> Group:
     """Return a line for each bug and archive, and for how many bugs each archive has candidates."""
     table = plain_table(
-        "bug", "release", "class", "operator", "archive", "mended as", numbers=("ran", "failed", "mended")
+        "bug", "release", "class", "operator", "archive", "mended as", numbers=("ran", "failed", "mended", "taken")
     )
     for one in figures.outcomes:
         bug, kinds = one.bug, ", ".join(sorted({kind for kind, _, _ in one.mended})) or "-"
-        counts = (f"{one.ran:,}", f"{one.failed:,}", str(_instances(one)))
+        counts = (f"{one.ran:,}", f"{one.failed:,}", str(_instances(one)), str(one.taken))
         table.add_row(bug.name, bug.has_it, bug.kind, bug.operators[0], one.archive, kinds, *counts)
     names = dict.fromkeys(one.archive for one in figures.outcomes)
     return Group(table, *(Text(_summary(name, figures.outcomes)) for name in names))

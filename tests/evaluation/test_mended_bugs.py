@@ -75,16 +75,18 @@ def test_instances_that_fail_and_are_mended_are_candidates() -> None:
         return ResultRow(digest, "Mod", "onnxruntime", status, kind=kind, message=message)
 
     before = [row("a", "finding", "death", "x"), row("b", "finding", "death", "x"), row("c", "finding", "wrong", "y"),
-              row("d", "pass"), row("e", "finding", "error", "z"), row("f", "random")]  # fmt: skip
+              row("d", "pass"), row("e", "finding", "error", "z"), row("f", "random"),
+              row("g", "unsupported")]  # fmt: skip
     after = [
         row("a", "pass"),
         row("b", "pass"),
         row("c", "finding", "wrong", "y"),
         row("d", "finding"),
         row("e", "unsupported"),
+        row("g", "pass"),
     ]
     one = compared(BUG, "tests", before, after)
-    assert (one.ran, one.failed, one.mended) == (5, 4, (("death", "x", 2),))
+    assert (one.ran, one.failed, one.taken, one.mended) == (6, 4, 1, (("death", "x", 2),))
     figures = MigrationFigures(MigrationSettings(Path(), (BUG,), (), 1, 30.0), (one, compared(BUG, "near", [], [])))
     console = Console(width=140, record=True, file=StringIO())
     console.print(migrated_view(figures))
