@@ -33,7 +33,7 @@ class MigratedBug:
     """What the instances of one archive gave: how many ran, how many failed, and those whose failure was mended.
 
     `mended` has the kind and the message of each such failure, and how many instances gave it, the most frequent first.
-    `taken` counts the instances that the release with the bug refuses, by an entry of `known.toml`, and the other takes.
+    `taken` counts the instances that the release with the bug refuses, and the other one takes.
     """
 
     bug: MendedBug
