@@ -15,7 +15,7 @@ from evaluation.program import TABLES, program
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ("HIRFUZZ", "POLYJUICE", "ORTHRUS", "OATest", "OPERA")
-OURS = ("mutants", "known", "bugs", "oracles")
+OURS = ("mutants", "known", "known-operators", "bugs", "oracles")
 """Tables of no paper."""
 
 
