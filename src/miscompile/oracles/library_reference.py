@@ -28,7 +28,7 @@ NOISES = 4
 UNITS = 2.0
 """Units in the last place that a float is moved by, at most."""
 
-_GATED = frozenset({"GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell", "SimpleRNN"})
+_GATED = frozenset({"GRU", "GRUCell", "LSTM", "LSTMCell"})
 """Operators whose results are sums with weights between 0 and 1."""
 
 
