@@ -1,5 +1,6 @@
 """Arithmetic keeps what its specs claim, and undefined behaviour out."""
 
+import numpy as np
 import pytest
 
 from miscompile.base.errors import RejectedDraft
@@ -49,6 +50,31 @@ def test_guard_of_division(
 
 def test_division_by_minus_one_is_defined_away_from_the_lowest_value() -> None:
     assert specs()["Div"].defined(Call("Div", _operands("int8", (-127, 127), (-3, -1))))
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+@pytest.mark.parametrize(
+    ("divisor", "lowest", "defined"),
+    [
+        ([4, -128], -128, True),
+        ([1, -2], -128, True),
+        ([4, 0], -127, False),
+        ([4, -1], -128, False),
+        ([4, -1], -127, True),
+    ],
+)
+def test_known_divisors_of_both_signs(op: str, divisor: list[int], lowest: int, defined: bool) -> None:
+    (dividend,) = _operands("int8", (lowest, 127))
+    facts = Facts(min(divisor), max(divisor), integral=True, exact=True)
+    call = Call(op, (dividend, Operand("y", "int8", (2,), facts, np.array(divisor, np.int8))), attributes({}))
+    assert specs()[op].defined(call) is defined
+    if defined:
+        (bounds,) = specs()[op].bounds(call, (TensorType("int8", (2,)),) * 2)
+        every = np.arange(lowest, 128)[:, None]
+        quotients, remainders = np.trunc(every / np.array(divisor)), np.mod(every, np.array(divisor))
+        found = quotients if op == "Div" else remainders
+        assert bounds.lo <= found.min()
+        assert found.max() <= bounds.hi
 
 
 def test_float_mod_needs_fmod() -> None:

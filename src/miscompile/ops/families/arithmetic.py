@@ -7,6 +7,8 @@ undefined behaviour; the range of the denominator excludes both.
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is_float
 from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
@@ -20,6 +22,8 @@ from miscompile.ops.special import ARGUMENTS, ORDER, SQUARES, STEPS, SUMS, aroun
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
 """Smallest magnitude of a float denominator: keeps quotients near the size of their numerators."""
+_KNOWN = 0.1
+"""Share of divisions of signed integers whose divisor is a constant with elements of both signs."""
 
 
 def _add(a: Facts, b: Facts) -> Bounds:
@@ -58,15 +62,33 @@ def _denominator(site: Site) -> Span:
 
 
 def _divisible(call: Call) -> bool:
-    """Guard of division: the denominator is never zero, and never -1 where the numerator can be the lowest value."""
-    numerator, denominator = call.operand(0), call.facts(1)
+    """Guard of division: the denominator is never zero, and never -1 where the numerator can be the lowest value.
+
+    Integers whose elements are known may have both signs.
+    """
+    numerator, denominator, known = call.operand(0), call.facts(1), call.operand(1).value
+    lowest = DTYPES[numerator.dtype].low
+    if known is not None and known.size and not is_float(numerator.dtype):
+        return bool((known != 0).all()) and not (numerator.facts.lo <= lowest and bool((known == -1).any()))
     if denominator.lo <= 0 <= denominator.hi:
         return False
-    lowest = DTYPES[numerator.dtype].low
     return is_float(numerator.dtype) or not (denominator.lo <= -1 <= denominator.hi and numerator.facts.lo <= lowest)
 
 
+def _known_divisor(site: Site) -> tuple[Operand, Operand]:
+    """Draw a dividend, and a constant divisor of both signs: powers of two, numbers beside them, and the lowest one."""
+    dividend, info = site.operand(), DTYPES[site.dtype]
+    powers = [sign * 2**bit for bit in range(1, info.bits - 1) for sign in (1, -1)]
+    pool = [1, int(info.low), *(power + step for power in powers for step in (-1, 0, 0, 1))]
+    shape = dividend.shape[-1:] if 0 not in dividend.shape[-1:] else ()
+    chosen = [site.rng.choice(pool) for _ in range(math.prod(shape))]
+    elements = [2 if one == -1 else one for one in chosen]
+    return dividend, site.known(np.array(elements, info.storage).reshape(shape), site.dtype)
+
+
 def _sample_div(site: Site) -> Call:
+    if site.dtype in SIGNED and site.rng.random() < _KNOWN:
+        return Call("Div", _known_divisor(site))
     span = _denominator(site)
     if site.rng.random() < 0.06:
         operand = site.operand(within=span)
@@ -78,12 +100,17 @@ def _div_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
     """Bounds of a quotient. Never integral for floats, so that class INTEGER means a rounded result."""
     if is_float(types[0].dtype):
         return (hull(corners(lambda a, b: a / b, call.facts(0), call.facts(1))),)
-    return (hull(corners(truncated, call.facts(0), call.facts(1)), integral=True),)
+    a, b = call.facts(0), call.facts(1)
+    if b.lo < 0 < b.hi:  # known elements of both signs
+        return (Bounds(-a.magnitude, a.magnitude, True),)
+    return (hull(corners(truncated, a, b), integral=True),)
 
 
 def _sample_mod(site: Site) -> Call:
     if not is_float(site.dtype):
         fmod = site.rng.choice((None, 0, 1))
+        if site.dtype in SIGNED and site.rng.random() < _KNOWN:
+            return Call("Mod", _known_divisor(site), attributes({"fmod": fmod}))
         return Call("Mod", pair(site, None, _denominator(site), twice=False), attributes({"fmod": fmod}))
     # Within one of these windows the quotient stays between two integers, so that noise in an operand, or a remainder
     # computed as a - b * trunc(a / b), cannot jump by a whole denominator.
@@ -99,7 +126,7 @@ def _mod_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
     if call.integer("fmod"):
         most = min(largest, a.magnitude)
         return (Bounds(-most if a.lo < 0 else 0, most if a.hi > 0 else 0, whole),)
-    return (Bounds(0, largest, whole) if b.lo > 0 else Bounds(-largest, 0, whole),)
+    return (Bounds(0 if b.lo > 0 else -largest, largest if b.hi > 0 else 0, whole),)
 
 
 def _mod_defined(call: Call) -> bool:
