@@ -32,10 +32,16 @@ from tvm import relax  # noqa: E402
 
 from miscompile.targets.tvm import runner  # noqa: E402
 from miscompile.targets.tvm.cuda import lacks_tvm_cuda  # noqa: E402
-from miscompile.targets.tvm.relax.functions import wrap  # noqa: E402
-from miscompile.targets.tvm.relax.noise import RelaxNoise, instrumented  # noqa: E402
-from miscompile.targets.tvm.relax.splice import splice_all  # noqa: E402
-from miscompile.targets.tvm.relax.text import parse  # noqa: E402
+
+_lacking = ""
+"""Why this release cannot rewrite Relax modules; empty if it can."""
+try:
+    from miscompile.targets.tvm.relax.functions import wrap
+    from miscompile.targets.tvm.relax.noise import RelaxNoise, instrumented
+    from miscompile.targets.tvm.relax.splice import splice_all
+    from miscompile.targets.tvm.relax.text import parse
+except ImportError as error:  # TVM before 0.26 has other classes of Relax
+    _lacking = f"TVM {tvm.__version__} cannot rewrite Relax modules: {error}"
 
 _SWITCHABLE = frozenset(ABOUT.passes)
 
@@ -71,14 +77,16 @@ class Tvm:
         A transform `relax{...}` moves parts of the imported module into functions, a transform `splice{...}` splices
         patterns into it; a program without a place for one does not change. Passes of `build.sequence` run before
         those of the level, with the passes that they presuppose. Raises SpecError for a transform with invalid
-        options, NoDeviceError for a device that is not available.
+        options, NoDeviceError for a device that is not available, NotImplementedError for a transform that this release
+        cannot apply.
         """
         self._gate.pass_for(build.device)
         module = runner.read_model(onnx.ModelProto.FromString(program.payload))
-        wrapped = relax_options(build.transform)
+        wrapped, spliced = relax_options(build.transform), splice_options(build.transform)
+        if _lacking and (wrapped or spliced):
+            raise NotImplementedError(_lacking)
         if wrapped:
             module = wrap(module, wrapped.seed, wrapped.count, wrapped.depth, wrapped.rewrite)
-        spliced = splice_options(build.transform)
         noises: tuple[RelaxNoise, ...] = ()
         if spliced:
             module = _spliced(module, spliced)
@@ -152,7 +160,7 @@ class TvmSession:
 class NoisySession(TvmSession):
     """A session of a program instrumented with noise: the last tensor of a feed is the number of the noise."""
 
-    def __init__(self, machine: Any, device: Any, noises: tuple[RelaxNoise, ...]) -> None:  # noqa: ANN401
+    def __init__(self, machine: Any, device: Any, noises: "tuple[RelaxNoise, ...]") -> None:  # noqa: ANN401
         super().__init__(machine, device)
         self._noises = noises
 

@@ -9,12 +9,16 @@ import random
 from math import prod
 from typing import Any, NamedTuple
 
+import tvm
 from tvm import relax, tirx
-from tvm.ir import Call, Constant, GlobalVar
+from tvm.ir import Call, GlobalVar
 
 from miscompile.targets.tvm.relax.functions import operands
 from miscompile.targets.tvm.relax.hazards import hazard, is_float
 from miscompile.targets.tvm.relax.intervals import limited
+
+_CONSTANT: Any = getattr(tvm.ir, "Constant", None) or relax.Constant
+"""Constants of Relax: TVM 0.27 has moved their class."""
 
 
 def bridge(builder: Any, source: Any, kind: Any, rng: random.Random) -> tuple[list[Any], Any]:
@@ -98,7 +102,7 @@ def is_plain(binding: Any) -> bool:
     """Tell whether a binding can be rewritten with other operands: no cast of sizes, no If, no local function."""
     if not isinstance(binding, relax.VarBinding):
         return False
-    return isinstance(binding.value, (Call, relax.Tuple, relax.TupleGetItem, relax.Var, relax.ShapeExpr, Constant))
+    return isinstance(binding.value, (Call, relax.Tuple, relax.TupleGetItem, relax.Var, relax.ShapeExpr, _CONSTANT))
 
 
 def computes(binding: Any) -> bool:
