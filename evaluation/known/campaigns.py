@@ -5,7 +5,7 @@ and if its program has all operators of the bug's trigger. Whether it is the bug
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,17 @@ from miscompile.triage.predicate import inner_operators
 
 @dataclass(frozen=True, slots=True)
 class KnownSettings:
-    """One campaign of `seconds` for each release that has some of `bugs`, in a folder of `folder`."""
+    """One campaign of `seconds` for each release that has some of `bugs`, in a folder of `folder`.
+
+    With `focused` there is one for each bug, with the operators of its trigger alone.
+    """
 
     folder: Path
     bugs: tuple[MendedBug, ...]
     seconds: float
     seed: int
     workers: int
+    focused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +58,28 @@ class KnownFigures:
         return {"seed": self.settings.seed, "seconds": self.settings.seconds, "bugs": rows}
 
 
+def with_operators(bugs: Sequence[MendedBug]) -> list[MendedBug]:
+    """Return the bugs whose trigger consists of operators of ONNX, as a campaign can be given them."""
+    return [bug for bug in bugs if bug.operators and all(op[:1].isupper() for op in bug.operators)]
+
+
 def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     """Run each campaign that is not yet in its folder, check its findings on the mending releases, yield as they come.
 
     Raises UsageError when a release cannot be had.
     """
     done: list[BugOutcome] = []
-    for target, release in dict.fromkeys((bug.target, bug.has_it) for bug in settings.bugs):
-        out = settings.folder / f"{target}-{release}"
+    for bug in settings.bugs:
+        release, words = f"{bug.target}=={bug.has_it}", list[str]()
+        out = settings.folder / f"{bug.target}-{bug.has_it}"
+        if settings.focused:
+            words = ["--ops", ",".join(bug.operators)]
+            out = out.with_name(f"{out.name}-{'-'.join(bug.operators)}")
         if not (out / SUMMARY).exists():
-            called(["targets", "install", f"{target}=={release}"])
-            run_campaign(f"{target}=={release}", out, settings.seconds, settings.seed, settings.workers)
-        for bug in settings.bugs:
-            if (bug.target, bug.has_it) == (target, release):
-                done.append(_outcome(bug, out))
-                yield KnownFigures(settings, tuple(done))
+            called(["targets", "install", release])
+            run_campaign(release, out, settings.seconds, settings.seed, settings.workers, words)
+        done.append(_outcome(bug, out))
+        yield KnownFigures(settings, tuple(done))
 
 
 def _outcome(bug: MendedBug, out: Path) -> BugOutcome:

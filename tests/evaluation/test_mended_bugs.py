@@ -1,5 +1,6 @@
 """The list of public bugs, and which findings may be one of them."""
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from evaluation.bugs.page import CLASSES
-from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, may_be
+from evaluation.known import campaigns
+from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, may_be, with_operators
 from evaluation.known.listed import FILE, MendedBug, listed, of
 from evaluation.known.migrated import MigrationFigures, MigrationSettings, compared, of_one_operator
 from evaluation.known.view import known_view, migrated_view
@@ -50,6 +52,41 @@ def test_bugs_of_one_target_and_some_releases() -> None:
 def test_a_finding_may_be_a_bug_if_it_has_all_operators_of_the_trigger() -> None:
     assert may_be(BUG, frozenset({"Add", "Mod", "Neg"}))
     assert not may_be(BUG, frozenset({"Mod"}))
+
+
+@pytest.mark.parametrize(
+    ("focused", "folders"),
+    [(False, ["onnxruntime-1.0.0"] * 2), (True, ["onnxruntime-1.0.0-Mod-Add", "onnxruntime-1.0.0-Neg"])],
+)
+def test_a_focused_campaign_has_the_operators_of_one_bug(
+    focused: bool, folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, tuple[str, ...]]] = []
+    read: list[str] = []
+
+    def campaign(target: str, out: Path, seconds: float, seed: int, workers: int, words: tuple[str, ...]) -> None:
+        assert (target, seconds, seed, workers) == ("onnxruntime==1.0.0", 60.0, 0, 1)
+        made.append((out.name, tuple(words)))
+        out.mkdir()
+        (out / campaigns.SUMMARY).touch()
+
+    def outcome(bug: MendedBug, out: Path) -> BugOutcome:
+        read.append(out.name)
+        return BugOutcome(bug, 1, 0, 0, ())
+
+    monkeypatch.setattr(campaigns, "called", lambda words: "")
+    monkeypatch.setattr(campaigns, "run_campaign", campaign)
+    monkeypatch.setattr(campaigns, "_outcome", outcome)
+    bugs = (BUG, replace(BUG, operators=("Neg",)))
+    figures = list(campaigns.run(KnownSettings(tmp_path, bugs, 60.0, 0, 1, focused)))
+    assert [one.bug for one in figures[-1].outcomes] == list(bugs)
+    assert read == folders
+    assert [name for name, _ in made] == list(dict.fromkeys(folders))
+    assert [words for _, words in made] == ([("--ops", "Mod,Add"), ("--ops", "Neg")] if focused else [()])
+
+
+def test_only_operators_of_onnx_can_be_given_to_a_campaign() -> None:
+    assert with_operators([BUG, replace(BUG, operators=("triangular_solve",)), replace(BUG, operators=())]) == [BUG]
 
 
 def test_the_table_counts_bugs_with_candidates() -> None:
