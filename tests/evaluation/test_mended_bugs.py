@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from evaluation.bugs.page import CLASSES
+from evaluation.kept_campaigns import SUMMARY
 from evaluation.known import campaigns
 from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, may_be, with_operators
 from evaluation.known.listed import FILE, MendedBug, listed, of
@@ -68,7 +69,7 @@ def test_a_focused_campaign_has_the_operators_of_one_bug(
         assert (target, seconds, seed, workers) == ("onnxruntime==1.0.0", 60.0, 0, 1)
         made.append((out.name, tuple(words)))
         out.mkdir()
-        (out / campaigns.SUMMARY).touch()
+        (out / SUMMARY).touch()
 
     def outcome(bug: MendedBug, out: Path) -> BugOutcome:
         read.append(out.name)
