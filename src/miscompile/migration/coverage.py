@@ -3,7 +3,7 @@
 The classes beside an archive of instances and the results of a migration tell it for each operator.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,12 +41,19 @@ class CompilerCoverage:
         return {**asdict(self), "share": round(self.share, 4)}
 
 
-def compiler_coverage(classes: Classes, rows: Iterable[ResultRow]) -> list[CompilerCoverage]:
-    """Return the coverage of each operator that has classes, by the results `rows`."""
+def compiler_coverage(
+    classes: Classes, rows: Iterable[ResultRow], only: Collection[str] = ()
+) -> list[CompilerCoverage]:
+    """Return the coverage of each operator that has classes, by the results `rows`.
+
+    With `only`, of the operators with these names: paths, or the last parts of paths.
+    """
     results = {row.digest: row for row in rows}
     operators: dict[str, list[str]] = {}
     for digest, items in classes.items():
-        operators.setdefault(items[OPERATOR], []).append(digest)
+        name = items[OPERATOR]
+        if not only or name in only or name.rpartition(".")[2] in only:
+            operators.setdefault(name, []).append(digest)
     return [_row(api, digests, classes, results) for api, digests in sorted(operators.items())]
 
 

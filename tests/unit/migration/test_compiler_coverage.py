@@ -36,6 +36,13 @@ def test_a_pair_ran_if_any_test_with_it_was_run() -> None:
     assert (relu.ran, relu.unsupported, relu.waiting, relu.missing, relu.share) == (3, 0, 0, (), 1.0)
 
 
+def test_the_coverage_of_some_operators_leaves_out_the_others() -> None:
+    classes = {**CLASSES, "e": {OPERATOR: "ai.onnx.ml.Scaler", "X.rank": "2"}}
+    assert [one.operator for one in compiler_coverage(classes, [], ("Abs", "Scaler"))] == ["Abs", "ai.onnx.ml.Scaler"]
+    assert [one.operator for one in compiler_coverage(classes, [], ("ai.onnx.ml.Scaler",))] == ["ai.onnx.ml.Scaler"]
+    assert compiler_coverage(classes, [], ("Conv",)) == []
+
+
 def test_pairs_hold_each_class_alone_and_with_every_other() -> None:
     assert pairs_of({"b": "1", "a": "2"}) == {
         (("a", "2"), ("a", "2")),

@@ -178,7 +178,10 @@ def _coverage(plan: MigrationPlan) -> dict[str, list[CompilerCoverage]]:
     classes = read_classes(plan.instances)
     if not classes:
         return {}
-    found = {front.name: compiler_coverage(classes, read_rows(place_of(plan.out, front.name))) for front in plan.fronts}
+    found = {
+        front.name: compiler_coverage(classes, read_rows(place_of(plan.out, front.name)), plan.operators)
+        for front in plan.fronts
+    }
     data = {front: [row.as_json() for row in rows] for front, rows in found.items()}
     (plan.out / _COVERAGE).write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     return found
@@ -272,7 +275,8 @@ def _print_coverage(front: str, rows: Sequence[CompilerCoverage], place: Path) -
     ran, unsupported, waiting = (sum(getattr(row, name) for row in rows) for name in ("ran", "unsupported", "waiting"))
     click.echo(
         f"{front}: {ran:,} pairs of classes of parameters were run, {unsupported:,} are in unsupported tests only, "
-        f"{waiting:,} in tests that were not run; all operators are in {place}"
+        f"{waiting:,} in tests that were not run, which leaves {ran / max(ran + waiting, 1):.1%} run of those that are "
+        f"supported; all operators are in {place}"
     )
     missing = "classes that were not run"
     table = plain_table("operator", missing, numbers=("run", "unsupported", "not run"), cut={missing})
