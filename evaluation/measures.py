@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from miscompile.base.messages import normalise
 from miscompile.core.outcome import Crashed, Outcome, Raised
 from miscompile.core.verdict import Evidence
-from miscompile.triage.signature import frames_of, normalise, symptom_of
+from miscompile.triage.signature import frames_of, symptom_of
 
 Watch = Callable[[str, int, int], None]
 """Told what is being measured, and how many steps of how many are done."""

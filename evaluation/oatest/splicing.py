@@ -13,6 +13,7 @@ from evaluation.oatest.tracing import Traced, joined
 from evaluation.oatest.triggers import Sample, TriggerRate, intended_passes, sample_of, triggers
 from evaluation.series import Judged, SeriesPools, run_series
 from miscompile.base.errors import ModelError
+from miscompile.base.messages import normalise
 from miscompile.base.rng import stream
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values, status_of
 from miscompile.engine.wiring import make_oracle
@@ -20,7 +21,7 @@ from miscompile.execution.zygote import RARELY
 from miscompile.graph.check import check
 from miscompile.graph.read import read
 from miscompile.targets.registry import parse_target
-from miscompile.triage.signature import frames_of, normalise
+from miscompile.triage.signature import frames_of
 
 PAPERS_TRIGGER = {"tvm": 0.9136, "onnxruntime": 0.7549}
 """Trigger rates of the paper, by coverage of the files of the passes."""

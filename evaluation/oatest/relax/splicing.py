@@ -28,6 +28,7 @@ from evaluation.oatest.relax.study import (
     SpliceJob,
 )
 from evaluation.oatest.splicing import ending_of, words_of
+from miscompile.base.messages import normalise
 from miscompile.base.rng import stream
 from miscompile.base.specs import print_spec, stored_spec
 from miscompile.core.case import Case
@@ -41,7 +42,6 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.oracles.judge import judge_pair
 from miscompile.targets.tvm.relax.transforms import SPLICE, Splice, entry, located, names
-from miscompile.triage.signature import normalise
 
 CALLED = 0.25
 """Share of the syntheses in which the pattern is a private function that is called."""

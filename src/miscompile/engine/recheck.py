@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 from miscompile.base.errors import StoreError
+from miscompile.base.messages import normalise
 from miscompile.engine.known_bugs import ENTERED, name_in_ledger, new_entry, release_under_test
 from miscompile.engine.releases import announced, readable_script
 from miscompile.environments.resolve import python_of
@@ -23,7 +24,7 @@ from miscompile.findings.ledger_entry import key_of, utc_now
 from miscompile.findings.store import Store
 from miscompile.targets.registry import parse_target
 from miscompile.triage.confirm import ScriptResult, run_script
-from miscompile.triage.signature import HEAP, normalise
+from miscompile.triage.signature import HEAP
 
 Answer = Literal["fixed", "still there", "changed"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)

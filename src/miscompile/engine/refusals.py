@@ -7,21 +7,17 @@ of it alone were taken, how many were refused, and for which reasons.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.run import Run
-from miscompile.targets.known import known
-from miscompile.targets.registry import parse_target
-from miscompile.triage.signature import normalise
+from miscompile.targets.reasons import is_lawful, refusal_reason
 
 REFUSED, TAKEN = "refused by ", "taken by "
 """Begin the counters of refused and of taken programs; target, operator and reason follow, between bars."""
 
 _BAR = " | "
-_REASON_LENGTH = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +61,11 @@ def counted_as(case: Case, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> 
     operator, found = str(case.recipe.get("op", "")), dict[str, str]()
     for run, outcome in zip(runs, outcomes, strict=True):
         if isinstance(outcome, Unsupported | Rejected):
-            kind = outcome.kind if isinstance(outcome, Unsupported) else ""
-            reason = reason_of(run.target, kind, outcome.message)
+            reason = refusal_reason(run.target, outcome)
             found[run.target] = f"{REFUSED}{run.target}{_BAR}{operator}{_BAR}{reason}"
         elif operator and isinstance(outcome, Values):
             found.setdefault(run.target, f"{TAKEN}{run.target}{_BAR}{operator}")
     return list(found.values())
-
-
-@lru_cache(1 << 12)
-def reason_of(target: str, kind: str, message: str) -> str:
-    """Return the reason in `known.toml`, else the message without what varies from program to program."""
-    spec = parse_target(target)
-    entry = known(spec.about.name, spec.via).rejection(kind, message)
-    return (normalise(message) if entry is None else entry.reason)[:_REASON_LENGTH].replace(_BAR, " ")
-
-
-@lru_cache(64)
-def _lawful_reasons(target: str) -> frozenset[str]:
-    """Return the reasons that are lawful in every form of a call, as they are counted."""
-    spec = parse_target(target)
-    entries = known(spec.about.name, spec.via).rejections
-    return frozenset(one.reason[:_REASON_LENGTH].replace(_BAR, " ") for one in entries if one.lawful)
 
 
 def rows_of(counters: Mapping[str, int]) -> list[RefusalRow]:
@@ -101,8 +80,3 @@ def rows_of(counters: Mapping[str, int]) -> list[RefusalRow]:
             known_taken = taken.get((target, operator), 0)
             rows.append(RefusalRow(target, operator, reason, count, known_taken, is_lawful(target, reason)))
     return sorted(rows, key=lambda row: (-row.refused, row.operator, row.reason))
-
-
-def is_lawful(target: str, reason: str) -> bool:
-    """Tell whether a reason, as `reason_of` returns it, is lawful in every form of a call."""
-    return reason in _lawful_reasons(target)

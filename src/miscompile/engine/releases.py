@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from miscompile.base.errors import UsageError
+from miscompile.base.messages import normalise
 from miscompile.base.versions import order, same_version
 from miscompile.core.events import ProgressListener
 from miscompile.core.verdict import FindingKind
@@ -22,7 +23,6 @@ from miscompile.targets.known import known
 from miscompile.targets.registry import compiler_of, parse_target, with_version
 from miscompile.triage.confirm import ScriptResult, run_script
 from miscompile.triage.script import SHOWS
-from miscompile.triage.signature import normalise
 
 SECONDS = 300.0
 """Seconds that the script may take in one release."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.engine.refusals import RefusalRow, is_lawful, reason_of, rows_of
+from miscompile.engine.refusals import RefusalRow, rows_of
 from miscompile.findings.store import Store
 from miscompile.migration.results import ResultRow, place_of, read_rows
 from miscompile.targets.front_ends import FrontEnd
+from miscompile.targets.reasons import is_lawful, reason_of
 
 _TAKEN = frozenset({"pass", "finding"})
 

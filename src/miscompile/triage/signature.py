@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from signal import SIGABRT
 
+from miscompile.base.messages import normalise
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import (
     Crashed,
@@ -30,30 +31,9 @@ from miscompile.oracles import memory
 from miscompile.targets.derivatives import WORDS
 from miscompile.targets.registry import parse_target
 
-MESSAGE_LENGTH = 300
 _READ = 4000
-_ROUNDS = 5
 _CHAIN = 8
 _FRAMES = 3
-
-_MASKS: tuple[tuple["re.Pattern[str]", str], ...] = tuple(
-    (re.compile(pattern), mask)
-    for pattern, mask in (
-        (r"\x1b\[[0-9;]*[A-Za-z]", ""),
-        (r"(?<![\w.])(?:[A-Za-z]:)?(?:[\w.+~-]*/)+([\w+-]+\.(?:cc|cpp|cxx|c|cu|h|hpp|inc|inl|py|rs|td))\b", r"\1"),
-        (r"(?<![\w.<])/(?:[\w.+~-]+/)*[\w.+~-]+", "<path>"),
-        (r"\bIn Node, \(.*\) ?, Error\b", "In Node <name>, Error"),
-        (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
-        (r'"[^"]*"|(?<!\w)\'[^\']*\'|`[^`\']*[`\']', "<name>"),
-        (r"%[\w.]+|(?<=, )(?:true|false)\b|\b(?:true|false)(?=, )", "<value>"),  # operands in LLVM's text
-        (r"\b(arg|operator|parameter) \([^()]*\)", r"\1 <name>"),
-        (r"\b([Nn]ode)(?: name)?\s*(?:\([^()]*\)|:\s*[\w./-]+)", r"\1 <name>"),
-        (r"[{\[(]\s*(?:(?:-?\d+|\?|None)\s*,?\s*)+[}\])]|\{\s*\}|\[\s*\]", "<shape>"),
-        (r"\b\d+(?:x\d+)+\b", "<shape>"),
-        (r"\d+", "#"),
-        (r"\s+", " "),
-    )
-)
 
 _FRAME = re.compile(
     r"^\s*(?:#\d+\s+(?:0x[0-9a-f]+\s+)?(?:in\s+)?(?P<numbered>[A-Za-z_~][^(+\n]*)"  # sanitizer, gdb
@@ -100,21 +80,6 @@ class Symptom:
     kind: FindingKind
     stage: str
     text: str
-
-
-def normalise(message: str) -> str:
-    """Mask what varies from case to case: digits, addresses, quoted and node names, paths, shapes.
-
-    Source files keep their base name. At most 300 characters; normalising twice changes nothing.
-    """
-    text = message[:_READ].strip()
-    for _ in range(_ROUNDS):
-        before = text
-        for pattern, mask in _MASKS:
-            text = pattern.sub(mask, text)
-        if text == before:
-            break
-    return text[:MESSAGE_LENGTH].strip()
 
 
 def placeless(message: str, target: str) -> str:

@@ -9,12 +9,13 @@ from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
-from miscompile.engine.refusals import RefusalRow, counted_as, is_lawful, rows_of
+from miscompile.engine.refusals import RefusalRow, counted_as, rows_of
 from miscompile.findings.store import Campaign, Store
 from miscompile.migration.refusals import refusals_in, refusals_of
 from miscompile.migration.results import ResultRow
 from miscompile.targets.front_ends import FrontEnd
 from miscompile.targets.known import known
+from miscompile.targets.reasons import is_lawful
 
 DEAD = Unsupported("compile", "Resize: the GPU is absent, code 17")
 
