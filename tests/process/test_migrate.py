@@ -25,7 +25,7 @@ SEED = 20260
 FLOATS = np.array([[1.0, -2.5], [0.25, 8.0]], np.float32)
 
 
-def node(op: str, *operands: object, version: int = 17, **attributes: int) -> Instance:
+def node(op: str, *operands: object, version: int = 17, **attributes: int | tuple[int, ...]) -> Instance:
     inputs = tuple(Held(tensor(np.asarray(one))) for one in operands)
     return Instance("onnx", op, "node", (), attributes, inputs, version=version, source="tests", origin=f"test_{op}")
 
@@ -108,6 +108,30 @@ def test_a_neighbour_names_the_differences_that_its_bug_needs_and_the_boundary(t
     issue = render_issue(stored, "")
     assert "differed from `test_Or` of the library by: elements of A, B all false -> all true." in issue
     assert "| operands | " in issue
+
+
+@pytest.mark.slow
+def test_a_form_that_is_refused_is_a_finding_if_another_form_is_taken(tmp_path: Path) -> None:
+    image = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
+    plain = node("MaxPool", image, kernel_shape=(2, 2), strides=(2, 2))
+    near = node("MaxPool", image, ceil_mode=1, kernel_shape=(2, 2), strides=(2, 2))
+    near = replace(near, source="neighbours", origin="ceil_mode 1; from test_MaxPool", parent=Parent(plain, {}))
+    alone = node("AveragePool", image, ceil_mode=1, kernel_shape=(2, 2), strides=(2, 2))  # no other form of it is taken
+    path = tmp_path / "near.jsonl.gz"
+    write_archive(Archive("onnx", (near, alone, plain)), path)
+    done = migrate(tmp_path, "--to", "toy", "--instances", str(path), "--out", "out", "--json")
+    assert done.returncode == 1, done.stderr
+    (found,) = json.loads(done.stdout)["findings"]
+    assert (found["kind"], found["culprits"], found["status"]) == ("refused-form", ["MaxPool"], "confirmed")
+    assert sorted((row.api, row.status) for row in read_rows(place_of(tmp_path / "out", "onnx-toy"))) == [
+        ("AveragePool", "unsupported"), ("MaxPool", "pass"), ("MaxPool", "unsupported"),
+    ]  # fmt: skip
+    with Store.open(tmp_path / "out", create=False) as store:
+        stored = store.load(found["id"])
+    assert stored.finding.facts["differences"]["needed"] == ["ceil_mode given as 1"]
+    issue = render_issue(stored, "")
+    assert "A valid call is refused" in issue
+    assert "The same operator is taken with other parameters." in issue
 
 
 @pytest.mark.slow

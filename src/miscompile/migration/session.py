@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from miscompile.base.wording import counted
 from miscompile.core.events import UNDECIDED, Event, Found, Notice, Progress, Suspected, WorkPhase
 from miscompile.core.examination import Examination, examine_all
+from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
 from miscompile.core.run import Build, Run
@@ -30,6 +31,7 @@ from miscompile.findings.ledger import Ledger
 from miscompile.findings.store import Campaign, Store, record_of
 from miscompile.instances.code import decoded, digest_of, encoded, parent_json
 from miscompile.instances.instance import Instance
+from miscompile.instances.values import Drawn, Held, leaves
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.results import Appender, ResultRow, appending, place_of, read_rows
@@ -38,6 +40,7 @@ from miscompile.oracles.library import LibraryOracle
 from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.about import About
 from miscompile.targets.front_ends import FrontEnd
+from miscompile.targets.reasons import is_lawful, refusal_reason
 from miscompile.targets.registry import parse_target
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.converters import front_end_signature
@@ -129,8 +132,8 @@ class MigrationSession:
             self._counters["timeouts"] += row.kind == "hang"
             if row.status == "memory":
                 self._counters[f"{UNDECIDED}out of memory"] += 1
-            if fresh:
-                self._tell(Suspected(fresh, f"{row.bug}: {row.api}: {row.message[:160]}"))
+            for identifier, text in fresh:
+                self._tell(Suspected(identifier, text))
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
 
     def _triage(self, store: Store, known: KnownBugs) -> None:
@@ -238,16 +241,36 @@ _INVALID = "invalid"
 """The status of an instance that makes no program of its own."""
 
 
+Fresh: TypeAlias = tuple[tuple[str, str], ...]
+"""Findings that are the first of their signature, each with a line for people."""
+
+
+TypedOperator: TypeAlias = tuple[str, tuple[str, ...]]
+"""An operator, and the element types of its operands."""
+
+
 class _Ended(NamedTuple):
-    """A test's row, whether the front end ran it, and the identifier of a finding that is the first of its kind."""
+    """A test's row, whether the front end ran it, and the findings that it led to."""
 
     row: ResultRow
     ran: bool
-    fresh: str = ""
+    fresh: Fresh = ()
+
+
+class _Refusal(NamedTuple):
+    """A test that the front end refused for a reason that `known.toml` does not call lawful, and its number."""
+
+    test: Migrated
+    seen: Examination
+    number: int
 
 
 class _FrontEndTests:
-    """Runs the tests of one front end, and turns verdicts into rows and findings."""
+    """Runs the tests of one front end, and turns verdicts into rows and findings.
+
+    The first refusal of an operator for each reason is a finding of class `refused-form`, once the front end has passed
+    another test of the operator with the same element types, before or later in the session.
+    """
 
     def __init__(
         self, plan: MigrationPlan, front: FrontEnd, pool: MultiTargetPool, cache: LibraryCache, store: Store
@@ -261,6 +284,9 @@ class _FrontEndTests:
             front.reference, front.target, Build(plan.level), plan.compare, self._about.narrowed
         )
         self._runner = LibraryRunner(ParallelRunner(pool, 2), front.reference, cache)
+        self._taken: set[TypedOperator] = set()
+        self._told: set[tuple[str, str]] = set()
+        self._refused: dict[TypedOperator, dict[str, _Refusal]] = {}
 
     def run(self, batch: Sequence[tuple[str, Instance]], number: int) -> list[_Ended]:
         """Examine instances (with their digests); `number` counts the tests of this session until now."""
@@ -281,32 +307,79 @@ class _FrontEndTests:
         row = ResultRow(test.digest, test.instance.api, self.front.name, "pass", seconds=_seconds(seen))
         match seen.verdict:
             case Holds(_, details):
-                return _Ended(replace(row, distance=_distance(details)), ran=True)
+                return _Ended(replace(row, distance=_distance(details)), ran=True, fresh=self._takes(test.instance))
             case Inconclusive(reason, detail):
-                return _Ended(replace(row, status=reason, message=detail), ran=len(seen.runs) > 1)
+                ended = replace(row, status=reason, message=detail)
+                fresh = self._refusal(_Refusal(test, seen, number)) if reason == "unsupported" else ()
+                return _Ended(ended, ran=len(seen.runs) > 1, fresh=fresh)
             case Violated(evidence):
                 return self._violated(test, seen, evidence, row, number)
             case Needs():
                 raise AssertionError("an examination never ends with Needs")
 
     def _violated(self, test: Migrated, seen: Examination, evidence: Evidence, row: ResultRow, number: int) -> _Ended:
-        outcome = seen.outcomes[1]
-        converted = self._converted(evidence.faulty, outcome)
-        signature = front_end_signature(self.front.target, evidence.kind, test.instance, outcome, converted)
+        signature = self._signature(test, seen, evidence)
         (converter,) = signature.culprits
         row = replace(
             row, status="finding", message=evidence.message, bug=str(signature), converter=converter,
             kind=evidence.kind, distance=_distance(evidence.details),
         )  # fmt: skip
+        return _Ended(row, ran=True, fresh=self._entered(self._oracle, signature, test, seen, evidence, number))
+
+    def _takes(self, instance: Instance) -> Fresh:
+        """Take notice of a test that passed, and enter the refusals of other forms of its operator as findings."""
+        typed = _typed(instance)
+        self._taken.add(typed)
+        late = self._refused.pop(typed, {})
+        return tuple([one for reason, refusal in late.items() for one in self._form(reason, refusal)])
+
+    def _refusal(self, refusal: _Refusal) -> Fresh:
+        """Take notice of a refused test; enter it as a finding if other forms of its operator are taken."""
+        reason, typed = refusal_reason(self.front.target, refusal.seen.outcomes[1]), _typed(refusal.test.instance)
+        if not reason or is_lawful(self.front.target, reason):
+            return ()
+        if typed in self._taken:
+            return self._form(reason, refusal)
+        self._refused.setdefault(typed, {}).setdefault(reason, refusal)
+        return ()
+
+    def _form(self, reason: str, refusal: _Refusal) -> Fresh:
+        """Enter a refused test as a finding, the first one of its operator and reason."""
+        key = (refusal.test.instance.api, reason)
+        if key in self._told:
+            return ()
+        self._told.add(key)
+        held, (test, seen, number) = replace(self._oracle, refused=reason), refusal
+        verdict = held.judge(seen.runs, seen.outcomes)
+        assert isinstance(verdict, Violated)
+        seen = replace(seen, verdict=verdict)
+        return self._entered(held, self._signature(test, seen, verdict.evidence), test, seen, verdict.evidence, number)
+
+    def _signature(self, test: Migrated, seen: Examination, evidence: Evidence) -> Signature:
+        outcome, reason = seen.outcomes[1], str(evidence.details.get("reason", ""))
+        converted = self._converted(evidence.faulty, outcome)
+        return front_end_signature(self.front.target, evidence.kind, test.instance, outcome, converted, reason=reason)
+
+    def _entered(
+        self,
+        held: LibraryOracle,
+        signature: Signature,
+        test: Migrated,
+        seen: Examination,
+        evidence: Evidence,
+        number: int,
+    ) -> Fresh:
+        """Enter a finding, and return it if it is the first one of its signature."""
         stored = to_stored(
             evidence, signature, evidence.faulty.case, self._versions, self._context,
             test=self._store.counters().get("tests", 0) + number,
             front=self.front.name, constants=self._plan.constants, **_facts(test),
         )  # fmt: skip
-        told = LibraryFinding(self._oracle, seen, self._pool)
+        told = LibraryFinding(held, seen, self._pool)
         script = told.first_script(self._versions, constants=self._plan.constants)
-        fresh = self._store.add_pending(replace(stored, script=script))
-        return _Ended(row, ran=True, fresh=stored.finding.identifier if fresh else "")
+        if not self._store.add_pending(replace(stored, script=script)):
+            return ()
+        return ((stored.finding.identifier, f"{signature}: {test.instance.api}: {evidence.message[:160]}"),)
 
     def _converted(self, run: Run, outcome: Outcome) -> tuple[str, ...]:
         """Return the conversion functions that ran, by building once more under observation; not after a death."""
@@ -314,6 +387,15 @@ class _FrontEndTests:
             return ()  # a compiler of ONNX reports its optimisations instead
         again = self._pool.run([replace(run, build=replace(run.build, observe=True), purpose="bisect")])[0]
         return again.observations.passes if isinstance(again, Values | Raised) else ()
+
+
+def _typed(instance: Instance) -> TypedOperator:
+    """Return the operator of an instance with the element types of its tensors, each once."""
+    values = [leaf for one in instance.parameters().values() for leaf in leaves(one)]
+    types = {
+        one.tensor.dtype if isinstance(one, Held) else one.dtype for one in values if isinstance(one, Held | Drawn)
+    }
+    return instance.api, tuple(sorted(types))
 
 
 def _facts(test: Migrated) -> dict[str, Any]:

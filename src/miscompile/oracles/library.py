@@ -26,6 +26,7 @@ from miscompile.oracles.kinds import OracleContext, OracleKind
 from miscompile.oracles.library_judge import Judgement, judge
 from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, with_outputs
 from miscompile.oracles.narrow import exceed
+from miscompile.targets.reasons import refusal_reason
 
 ORACLE = "library"
 """The name of this oracle in recipes."""
@@ -53,6 +54,9 @@ class LibraryOracle:
 
     `compare` is `strict`, or `fixed` for the paper's threshold; `narrowed` maps the types that the compiler computes in
     a narrower type by design. The verdict's details hold the Chebyshev `distance`, where there are numbers.
+
+    A refusal is no violation but for the reason `refused`, as `reason_of` returns it: it is one of class `refused-form`
+    then, and the details hold the `reason`.
     """
 
     library: str
@@ -60,6 +64,7 @@ class LibraryOracle:
     faulty: Build = field(default_factory=Build)
     compare: CompareRule = "strict"
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+    refused: str = ""
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the library's run: the feed twice, and then with noise."""
@@ -74,6 +79,8 @@ class LibraryOracle:
         if len(runs) == 1:
             return Needs((Run(with_outputs(_tested(runs[0].case), answer), self.target, self.faulty),))
         found = judge(answer, outcomes[1], self.compare, self.narrowed)
+        if found.status == "unsupported" and self.refused and self.refused == refusal_reason(self.target, outcomes[1]):
+            found = replace(found, kind="refused-form")
         if found.status == "pass":
             return Holds(details=_distance(found))
         if found.kind is None:
@@ -90,6 +97,7 @@ class LibraryOracle:
         assert found.kind is not None
         details = {
             "output": found.output, "feed": 0, "allowed": found.allowed, "place": found.place, **_distance(found),
+            **({"reason": self.refused} if found.kind == "refused-form" else {}),
         }  # fmt: skip
         against = Run(run.case, self.library, Build("off"))
         output, message = run.case.program.outputs[found.output].name, " ".join(found.message.split())
@@ -135,7 +143,8 @@ def _hold(
     library = options.library or str(facts.get("against") or told)
     target = evidence.faulty.target
     compare = options.compare or context.rule
-    return LibraryOracle(library, target, evidence.faulty.build, compare, context.narrowed(target))
+    refused = str(evidence.details.get("reason", ""))
+    return LibraryOracle(library, target, evidence.faulty.build, compare, context.narrowed(target), refused)
 
 
 KIND = OracleKind(ORACLE, "a front end against the library whose operators it takes", _hold, options=LibraryOptions)

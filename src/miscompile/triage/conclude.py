@@ -605,7 +605,8 @@ class _Triage:
         signature = signature_of(evidence, one.outcome, (), model_of(one.case))
         if evidence.rule == library.RULE and one.outcome is not None:
             instance = library.instance_of(one.case)
-            signature = front_end_signature(self.target, evidence.kind, instance, one.outcome)
+            reason = str(evidence.details.get("reason", ""))
+            signature = front_end_signature(self.target, evidence.kind, instance, one.outcome, reason=reason)
             facts |= {key: value for key, value in origin.facts.items() if key in ("front", "constants")}
             facts |= {"instance": encoded(instance).decode(), "operator": f"{instance.library}:{instance.api}"}
         found = to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)

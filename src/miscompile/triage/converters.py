@@ -41,13 +41,16 @@ def converter_of(instance: Instance, outcome: Outcome, converters: str, seen: Se
 
 
 def front_end_signature(
-    target: str, kind: FindingKind, instance: Instance, outcome: Outcome, seen: Sequence[str] = ()
+    target: str, kind: FindingKind, instance: Instance, outcome: Outcome, seen: Sequence[str] = (), *, reason: str = ""
 ) -> Signature:
-    """Return the signature of a failure of the front end `target` (a spec): it names the conversion function."""
+    """Return the signature of a failure of the front end `target` (a spec): it names the conversion function.
+
+    Refusals of one function for different reasons are different bugs.
+    """
     spec = parse_target(target)
     converters = spec.front.converters if spec.front is not None else spec.about.converters
     return Signature(
-        target, kind, str(getattr(outcome, "stage", "")), (converter_of(instance, outcome, converters, seen),), ""
+        target, kind, str(getattr(outcome, "stage", "")), (converter_of(instance, outcome, converters, seen),), reason
     )
 
 

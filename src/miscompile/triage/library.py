@@ -84,7 +84,8 @@ class LibraryFinding:
         off = Run(self.evidence.faulty.case, self.held.target, Build("off"), "judge")
         outcome = self.runner.run([off])[0]
         found = self._judged(outcome, self.held.narrowed)
-        same = found.kind == self.evidence.kind
+        refused = self.evidence.kind == "refused-form" and found.status == "unsupported"
+        same = refused or found.kind == self.evidence.kind
         return {
             "instance": encoded(self.instance).decode(),
             "operator": f"{self.instance.library}:{self.instance.api}",
