@@ -28,7 +28,7 @@ from miscompile.graph.emit import tensor_proto
 from miscompile.graph.model import Node
 from miscompile.graph.randomness import RANDOM
 from miscompile.graph.read import read
-from miscompile.producers.instances.onnx_model import evaluated
+from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_values import from_array, to_array
 
 KIND = "migrated"

@@ -6,20 +6,18 @@ under test, and one among the results is decomposed by nodes after it; the node 
 Values that a body captures are in the instance's `options`, by their names.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.edges import all_names, captured
-from miscompile.graph.emit import model_proto, to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.infer import infer
 from miscompile.graph.model import (
     Attribute,
@@ -34,6 +32,7 @@ from miscompile.graph.model import (
 )
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Value, tensor_of
+from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_values import (
     OPTIONAL,
     SEQUENCE,
@@ -278,20 +277,6 @@ def _loose(kind: ValueType | None) -> ValueType | None:
 def _evaluated(model: Model, draft: _Draft) -> dict[str, object]:
     feed = {info.name: to_array(value) for info, value in zip(draft.inputs, draft.feed, strict=True)}
     return evaluated(model, feed)
-
-
-def evaluated(model: Model, feed: dict[str, object]) -> dict[str, object]:
-    """Return the model's outputs by onnx's reference evaluator, by name.
-
-    Raises ModelError for any failure of the evaluator.
-    """
-    names = [info.name for info in model.graph.outputs]
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # instances overflow on purpose
-            return dict(zip(names, ReferenceEvaluator(model_proto(model)).run(names, feed), strict=True))
-    except Exception as error:
-        raise ModelError(f"the reference evaluator: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _taken_apart(draft: _Draft, name: str, kind: ValueType, value: object) -> list[ValueInfo]:

@@ -22,7 +22,8 @@ from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
-from miscompile.producers.instances.onnx_model import evaluated, node_instance, split_api
+from miscompile.producers.instances.evaluation import evaluated
+from miscompile.producers.instances.onnx_model import node_instance, split_api
 from miscompile.producers.instances.onnx_values import array_value, schema_of, to_array
 
 LARGEST = 1 << 20

@@ -25,7 +25,8 @@ from miscompile.graph.check import check
 from miscompile.graph.model import AttributeKind
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
-from miscompile.producers.instances.onnx_model import evaluated, split_api, to_model
+from miscompile.producers.instances.evaluation import evaluated
+from miscompile.producers.instances.onnx_model import split_api, to_model
 from miscompile.producers.instances.onnx_values import attribute_kinds, schema_of, to_array
 
 Schema: TypeAlias = Any

@@ -8,7 +8,8 @@ from miscompile.harvest.neighbours.body import DIFFERS, REFUSES, disagreement, o
 from miscompile.harvest.neighbours.onnx import refusal
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
-from miscompile.producers.instances.onnx_model import evaluated, to_model
+from miscompile.producers.instances.evaluation import evaluated
+from miscompile.producers.instances.onnx_model import to_model
 from miscompile.producers.instances.onnx_values import to_array
 
 
