@@ -245,8 +245,8 @@ Fresh: TypeAlias = tuple[tuple[str, str], ...]
 """Findings that are the first of their signature, each with a line for people."""
 
 
-TypedOperator: TypeAlias = tuple[str, tuple[str, ...]]
-"""An operator, and the element types of its operands."""
+TypedOperator: TypeAlias = tuple[str, int, tuple[str, ...]]
+"""An operator, the operator set that it is of, and the element types of its operands."""
 
 
 class _Ended(NamedTuple):
@@ -269,7 +269,7 @@ class _FrontEndTests:
     """Runs the tests of one front end, and turns verdicts into rows and findings.
 
     The first refusal of an operator for each reason is a finding of class `refused-form`, once the front end has passed
-    another test of the operator with the same element types, before or later in the session.
+    another test of the operator with the same version and element types, before or later in the session.
     """
 
     def __init__(
@@ -390,12 +390,10 @@ class _FrontEndTests:
 
 
 def _typed(instance: Instance) -> TypedOperator:
-    """Return the operator of an instance with the element types of its tensors, each once."""
+    """Return the operator of an instance with its version and the element types of its tensors, each once."""
     values = [leaf for one in instance.parameters().values() for leaf in leaves(one)]
-    types = {
-        one.tensor.dtype if isinstance(one, Held) else one.dtype for one in values if isinstance(one, Held | Drawn)
-    }
-    return instance.api, tuple(sorted(types))
+    tensors = [one.tensor if isinstance(one, Held) else one for one in values if isinstance(one, Held | Drawn)]
+    return instance.api, instance.version, tuple(sorted({one.dtype for one in tensors}))
 
 
 def _facts(test: Migrated) -> dict[str, Any]:
