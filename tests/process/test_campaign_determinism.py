@@ -1,5 +1,6 @@
 """The same seed makes the same campaign: the same tests, the same findings, on one lane and on two."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,11 +30,12 @@ def outcome(out: Path, start: Start, workers: int) -> tuple[set[str], set[tuple[
 
 
 def bugs(signatures: set[str]) -> set[str]:
-    """Return signatures without the words about the case at hand, such as `in Sub` or `in non-default builds`.
+    """Return signatures without the words behind passes that depend on the case at hand.
 
-    They tell its operators, if another case of the same passes was found before, or that no default build shows it.
+    They are its operators, if another case of the same passes was found before (`in Sub`), and that no default build
+    shows it (`in non-default builds`). Messages, which stand in the place of passes, stay whole.
     """
-    return {signature.partition(" in ")[0] for signature in signatures}
+    return {re.sub(r":([A-Z]\w*(?:\+\w+)*) in .*$", r":\1", signature) for signature in signatures}
 
 
 @pytest.mark.slow  # two campaigns; the draws of a lane are compared below in a second

@@ -131,7 +131,7 @@ def test_a_form_that_is_refused_is_a_finding_if_another_form_is_taken(tmp_path: 
     assert stored.finding.facts["differences"]["needed"] == ["ceil_mode given as 1"]
     issue = render_issue(stored, "")
     assert "A valid call is refused" in issue
-    assert "The same operator is taken with other parameters." in issue
+    assert "The same operator with the same element types is taken with other parameters." in issue
 
 
 @pytest.mark.slow

@@ -131,9 +131,9 @@ def summary_of(stored: Stored, form: IssueForm) -> str:
         case "accepted":
             return "An invalid model is compiled and run to values, where an error is expected."
         case "refused-form":
-            forms = ", or with ".join(facts.get("details", {}).get("forms", ())[:_MOST_FORMS])
-            same = f"with the same element types is taken with {forms}" if forms else "is taken with other parameters"
-            return f"A valid call is refused{at}. The same operator {same}."
+            named = ", or with ".join(facts.get("details", {}).get("forms", ())[:_MOST_FORMS])
+            forms = named or "other parameters"
+            return f"A valid call is refused{at}. The same operator with the same element types is taken with {forms}."
         case "cost":
             return _COSTS.get(stored.finding.property.signature.stage, "A valid model costs too much.")
 
