@@ -13,6 +13,8 @@ from typing import Any
 from evaluation.kept_campaigns import SUMMARY, run_campaign
 from evaluation.known.calls import called
 from evaluation.known.listed import MendedBug
+from miscompile.base.errors import UsageError
+from miscompile.cli.exit_codes import UNTESTED
 from miscompile.findings.folder import load
 from miscompile.findings.store import Store
 from miscompile.graph.read import read
@@ -36,13 +38,17 @@ class KnownSettings:
 
 @dataclass(frozen=True, slots=True)
 class BugOutcome:
-    """What the campaign on the release with a bug gave: the findings that may be it, each with its signature."""
+    """What the campaign on the release with a bug gave: the findings that may be it, each with its signature.
+
+    `not_run` says why there was no campaign, empty if there was one.
+    """
 
     bug: MendedBug
-    tests: int
-    confirmed: int
-    mended: int
-    candidates: tuple[tuple[str, str], ...]
+    tests: int = 0
+    confirmed: int = 0
+    mended: int = 0
+    candidates: tuple[tuple[str, str], ...] = ()
+    not_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +72,34 @@ def with_operators(bugs: Sequence[MendedBug]) -> list[MendedBug]:
 def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     """Run each campaign that is not yet in its folder, check its findings on the mending releases, yield as they come.
 
-    Raises UsageError when a release cannot be had.
+    A bug whose release cannot be had, or on which no campaign starts, is an outcome that says so.
     """
     done: list[BugOutcome] = []
     for bug in settings.bugs:
-        release, words = f"{bug.target}=={bug.has_it}", list[str]()
-        out = settings.folder / f"{bug.target}-{bug.has_it}"
+        out, words = settings.folder / f"{bug.target}-{bug.has_it}", list[str]()
         if settings.focused:
             words = ["--ops", ",".join(bug.operators)]
             out = out.with_name(f"{out.name}-{'-'.join(bug.operators)}")
-        if not (out / SUMMARY).exists():
-            called(["targets", "install", release])
-            run_campaign(release, out, settings.seconds, settings.seed, settings.workers, words)
-        done.append(_outcome(bug, out))
+        try:
+            _campaign(settings, f"{bug.target}=={bug.has_it}", out, words)
+        except UsageError as error:
+            done.append(BugOutcome(bug, not_run=str(error)))
+        else:
+            done.append(_outcome(bug, out))
         yield KnownFigures(settings, tuple(done))
+
+
+def _campaign(settings: KnownSettings, release: str, out: Path, words: Sequence[str]) -> None:
+    if not (out / SUMMARY).exists():
+        called(["targets", "install", release])
+        run_campaign(release, out, settings.seconds, settings.seed, settings.workers, words)
 
 
 def _outcome(bug: MendedBug, out: Path) -> BugOutcome:
     file = out / f"recheck-{bug.fixed_in}.json"
     if not file.exists():
         words = ["recheck", str(out), "--target", f"{bug.target}=={bug.fixed_in}", "--install", "--json"]
-        file.write_text(called(words, (0, 1)), "utf-8")
+        file.write_text(called(words, (0, 1, UNTESTED)), "utf-8")
     mended = {one["id"] for one in json.loads(file.read_text("utf-8"))["findings"] if one["answer"] == "fixed"}
     with Store.open(out, create=False) as store:
         confirmed = [one for one in store.findings() if one.status == "confirmed"]

@@ -13,11 +13,13 @@ def known_view(figures: KnownFigures) -> Group:
     table = plain_table("bug", "release", "class", "part", "candidates", numbers=("tests", "confirmed", "mended"))
     for one in figures.outcomes:
         bug = one.bug
-        ids = ", ".join(identifier for identifier, _ in one.candidates) or "-"
+        ids = "not run" if one.not_run else ", ".join(identifier for identifier, _ in one.candidates) or "-"
         counts = (f"{one.tests:,}", str(one.confirmed), str(one.mended))
         table.add_row(bug.name, bug.has_it, bug.kind, bug.part, ids, *counts)
-    seen = sum(bool(one.candidates) for one in figures.outcomes)
-    return Group(table, Text(f"{seen} of {len(figures.outcomes)} bugs have candidates"))
+    run = [one for one in figures.outcomes if not one.not_run]
+    lines = [Text(f"{sum(bool(one.candidates) for one in run)} of {len(run)} bugs have candidates")]
+    lines += [Text(f"{one.bug.name} was not run: {one.not_run}") for one in figures.outcomes if one.not_run]
+    return Group(table, *lines)
 
 
 def migrated_view(figures: MigrationFigures) -> Group:

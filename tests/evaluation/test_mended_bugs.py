@@ -16,6 +16,7 @@ from evaluation.known.listed import FILE, MendedBug, listed, of
 from evaluation.known.migrated import MigrationFigures, MigrationSettings, compared, of_one_operator
 from evaluation.known.view import known_view, migrated_view
 from evaluation.program import program
+from miscompile.base.errors import UsageError
 from miscompile.base.versions import order
 from miscompile.migration.results import ResultRow
 from miscompile.targets.registry import CATALOGUE
@@ -86,12 +87,30 @@ def test_a_focused_campaign_has_the_operators_of_one_bug(
     assert [words for _, words in made] == ([("--ops", "Mod,Add"), ("--ops", "Neg")] if focused else [()])
 
 
+def test_a_campaign_that_does_not_start_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def campaign(target: str, out: Path, seconds: float, seed: int, workers: int, words: tuple[str, ...]) -> None:
+        if "Abs" in words:
+            raise UsageError("there is no operator 'Abs'")
+        out.mkdir()
+
+    monkeypatch.setattr(campaigns, "called", lambda words: "")
+    monkeypatch.setattr(campaigns, "run_campaign", campaign)
+    monkeypatch.setattr(campaigns, "_outcome", lambda bug, out: BugOutcome(bug, 1))
+    bugs = (replace(BUG, operators=("Abs",)), BUG)
+    figures = list(campaigns.run(KnownSettings(tmp_path, bugs, 60.0, 0, 1, focused=True)))
+    assert [(one.tests, one.not_run) for one in figures[-1].outcomes] == [(0, "there is no operator 'Abs'"), (1, "")]
+
+
 def test_only_operators_of_onnx_can_be_given_to_a_campaign() -> None:
     assert with_operators([BUG, replace(BUG, operators=("triangular_solve",)), replace(BUG, operators=())]) == [BUG]
 
 
 def test_the_table_counts_bugs_with_candidates() -> None:
-    outcomes = (BugOutcome(BUG, 1000, 9, 2, (("death-0a", "s"),)), BugOutcome(BUG, 1000, 9, 2, ()))
+    outcomes = (
+        BugOutcome(BUG, 1000, 9, 2, (("death-0a", "s"),)),
+        BugOutcome(BUG, 1000, 9, 2, ()),
+        BugOutcome(BUG, not_run="the release is gone"),
+    )
     figures = KnownFigures(KnownSettings(Path(), (BUG,), 60.0, 0, 1), outcomes)
     console = Console(width=120, record=True, file=StringIO())
     console.print(known_view(figures))
@@ -99,6 +118,7 @@ def test_the_table_counts_bugs_with_candidates() -> None:
     assert "onnxruntime#7" in text
     assert "death-0a" in text
     assert "1 of 2 bugs have candidates" in text
+    assert "onnxruntime#7 was not run: the release is gone" in text
     assert figures.as_json()["bugs"][0]["name"] == "onnxruntime#7"
 
 

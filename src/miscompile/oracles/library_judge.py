@@ -24,7 +24,7 @@ from miscompile.core.outcome import (
 )  # fmt: skip
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
-from miscompile.ops.special import least_normal
+from miscompile.ops.special import least, least_normal
 from miscompile.oracles.compare import distance
 from miscompile.oracles.judge import FIXED_THRESHOLD, CompareRule
 from miscompile.oracles.library_reference import LibraryReference, wide
@@ -169,18 +169,29 @@ def _allowed(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
     """Return the difference that type and sensitivity of each element explain."""
     size = np.abs(wide(want))
     largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
-    allowed = NOISE * spread
+    allowed = NOISE * spread * _coarser(want.dtype, narrowed)
     relative = _relative(want.dtype, narrowed)
     if relative:
-        allowed = allowed + _flushed(want.dtype)
+        allowed = allowed + _least_step(want.dtype)
         allowed = allowed + relative * np.maximum(np.where(np.isfinite(size), size, largest), SCALE * largest)
     return np.asarray(allowed)
 
 
-def _flushed(dtype: str) -> float:
-    """Return what a flush of subnormal numbers to zero changes, which no page forbids; small types are not flushed."""
+def _coarser(dtype: str, narrowed: Mapping[str, str]) -> float:
+    """Return how much further a unit in the last place moves an element in the type that a compiler computes it in."""
+    narrow = narrowed.get(dtype, dtype)
+    return DTYPES[narrow].eps / DTYPES[dtype].eps if narrow != dtype and DTYPES[dtype].kind == "float" else 1.0
+
+
+def _least_step(dtype: str) -> float:
+    """Return what a flush of subnormal numbers to zero changes, which no page forbids.
+
+    Nobody flushes the small types; two units of their subnormal numbers are rounding like that of all others.
+    """
     plain = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-    return least_normal(plain) if plain in ("float32", "float64", "bfloat16") else 0.0
+    if plain in ("float32", "float64", "bfloat16"):
+        return least_normal(plain)
+    return 2 * least(plain) if plain == "float16" else 0.0
 
 
 def _relative(dtype: str, narrowed: Mapping[str, str]) -> float:

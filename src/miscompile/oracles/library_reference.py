@@ -8,6 +8,7 @@ element that jumps under such noise (an index that depends on a tie, a floor nea
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import zip_longest
 
 import numpy as np
@@ -17,6 +18,7 @@ from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
+from miscompile.ops.registry import written
 from miscompile.oracles.compare import distance
 from miscompile.oracles.fed_constants import fed, of_constants
 from miscompile.oracles.unspecified.conversions import beyond_integers
@@ -28,8 +30,8 @@ NOISES = 4
 UNITS = 2.0
 """Units in the last place that a float is moved by, at most."""
 
-_GATED = frozenset({"GRU", "GRUCell", "LSTM", "LSTMCell"})
-"""Operators whose results are sums with weights between 0 and 1."""
+_CELLS = frozenset({"grucell", "lstmcell", "rnncell"})
+"""Approximated operators of torch and Keras that ONNX does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +121,26 @@ def _spreads(
         None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
     ]
-    if instance.operator in _GATED:
-        spreads = [None if one is None else _of_gates(one, value) for one, value in zip(spreads, first, strict=True)]
+    if instance.operator.lower() in _approximated():
+        spreads = [
+            None if one is None else _of_functions(one, value) for one, value in zip(spreads, first, strict=True)
+        ]
     if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
     return spreads
 
 
-def _of_gates(spread: Array, value: Tensor | None) -> Array:
-    """Return at least the rounding of `1 - z` for a gate z near 1, whose saturation hides the noise on the inputs."""
+@cache
+def _approximated() -> frozenset[str]:
+    """Return the lower-case names of the operators that libraries approximate to an absolute error."""
+    return _CELLS | {op.lower() for op, spec in written().items() if spec.approximated}
+
+
+def _of_functions(spread: Array, value: Tensor | None) -> Array:
+    """Return at least the absolute error of an approximated function, of which noise on the inputs shows nothing.
+
+    Erf of 1e-18 may be zero, and a gate of a recurrent layer that saturates hides what moves its operands.
+    """
     info = DTYPES.get(value.dtype) if value is not None else None
     return np.asarray(np.maximum(spread, info.eps / 16)) if info is not None and info.kind == "float" else spread
 

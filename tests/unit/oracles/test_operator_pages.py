@@ -9,7 +9,7 @@ from miscompile.core.tensor import tensor
 from miscompile.harvest.libraries.onnx import harvest_onnx
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
-from miscompile.oracles.unspecified.pages import broken
+from miscompile.oracles.unspecified.pages.verdict import broken
 from miscompile.oracles.unspecified.rules import unspecified_of
 
 

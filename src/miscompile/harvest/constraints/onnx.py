@@ -21,7 +21,7 @@ from miscompile.harvest.constraints.generate import Constraint, Operation, Param
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
-from miscompile.oracles.unspecified.pages import broken
+from miscompile.oracles.unspecified.pages.verdict import broken
 from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_model import to_model
 from miscompile.producers.instances.onnx_values import attribute_kinds, to_array

@@ -19,7 +19,7 @@ from miscompile.harvest.neighbours.body import disagreement, overflows
 from miscompile.harvest.neighbours.call import Subject
 from miscompile.harvest.neighbours.run import write
 from miscompile.instances.instance import Instance, Parent
-from miscompile.oracles.unspecified.pages import broken
+from miscompile.oracles.unspecified.pages.verdict import broken
 from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_model import split_api, to_model
 from miscompile.producers.instances.onnx_values import from_array, schema_of, to_array

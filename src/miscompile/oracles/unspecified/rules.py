@@ -35,7 +35,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
 from miscompile.oracles.unspecified.collisions import ELEMENTS, met_twice
 from miscompile.oracles.unspecified.conditions import CONDITIONS
-from miscompile.oracles.unspecified.pages import broken
+from miscompile.oracles.unspecified.pages.verdict import broken
 
 UnspecifiedKind = Literal["random", "undefined", "unspecified"]
 
