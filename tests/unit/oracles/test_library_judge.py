@@ -85,6 +85,20 @@ def test_subnormal_numbers_may_become_zero() -> None:
     assert kind(Values(((tensor(np.array([3e-43, 3e-38], np.float32)),),)), reference(value)) == "wrong"
 
 
+def test_two_units_of_subnormal_half_precision_are_rounding() -> None:
+    value = np.array([2.4e-7], np.float16)
+    near, far = value - np.float16(1.2e-7), value - np.float16(1.8e-7)
+    assert kind(Values(((tensor(near),),)), reference(value)) is None
+    assert kind(Values(((tensor(far),),)), reference(value)) == "wrong"
+
+
+def test_noise_counts_more_in_the_narrower_type_of_a_compiler() -> None:
+    held = LibraryReference((tensor(np.array([1.0])),), (np.array([1e-14]),))
+    moved = Values(((tensor(np.array([1.002], np.float64)),),))
+    assert judge(held, moved, "strict", {}).kind == "wrong"
+    assert judge(held, moved, "strict", {"float64": "float32"}).kind is None
+
+
 def test_an_element_that_may_be_anything_is_left_out() -> None:
     held = LibraryReference((tensor(np.array([3, 5], np.int64)),), (np.array([np.inf, 0.0]),))
     assert kind(Values(((tensor(np.array([9, 5], np.int64)),),)), held) is None

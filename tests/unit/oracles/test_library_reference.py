@@ -83,6 +83,14 @@ def test_saturated_gates_round_although_they_do_not_move() -> None:
     assert not plain.spread[0].any()
 
 
+@pytest.mark.parametrize("api", ["torch.erf", "Erf", "torch.nn.functional.gelu"])
+def test_approximated_functions_have_an_absolute_error(api: str) -> None:
+    found = ask(replace(ABS, api=api), np.array([2e-6, 1], np.float32))
+    assert isinstance(found, LibraryReference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [2.0**-27, 2.0**-27]
+
+
 def test_sensitivity_is_by_element() -> None:
     case, first = to_case(ABS), (tensor(np.array([1, 2], np.int64)),)
     jumps = (tensor(np.array([1, 3], np.int64)),)

@@ -16,6 +16,9 @@ from miscompile.oracles.unspecified.operands import common, numbers, operand, pa
 
 Condition = Callable[[Instance, Feed], bool]
 
+_ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
+"""The functions of recurrent layers without the attribute `activations`."""
+
 
 def _shifts_too_far(instance: Instance, feed: Feed) -> bool:
     """A shift by a negative number of bits, or by as many as there are: undefined in C++."""
@@ -104,10 +107,74 @@ def _third_is_given(instance: Instance, feed: Feed) -> bool:
     return operand(instance, 2) is not None
 
 
-def _pools_one_axis(instance: Instance, feed: Feed) -> bool:
-    """The window has one dimension."""
-    window = instance.parameters().get("kernel_shape")
-    return isinstance(window, tuple | list) and len(window) == 1
+def _steps_nowhere(instance: Instance, feed: Feed) -> bool:
+    """The window has no stride and no dilation."""
+    has = instance.parameters()
+    steps = [has.get(name) for name in ("strides", "dilations")]
+    return all(not isinstance(step, tuple | list) or set(step) <= {1} for step in steps)
+
+
+def _mixes_groups(instance: Instance, feed: Feed) -> bool:
+    """There are groups, and a bias, several results of a group, or other numbers of channels before and after."""
+    x, w, groups = numbers(operand(instance, 0)), numbers(operand(instance, 1)), instance.parameters().get("group", 1)
+    if not isinstance(groups, int) or groups <= 1 or x is None or w is None or min(x.ndim, w.ndim) < 2:
+        return False
+    return operand(instance, 2) is not None or w.shape[1] != 1 or x.shape[1] != groups
+
+
+def _stacks_results(instance: Instance, feed: Feed) -> bool:
+    """A loop has results of each turn, beside the values that it carries."""
+    return len(instance.results) > max(len(instance.inputs) - 2, 0)
+
+
+def _has_activations(instance: Instance, feed: Feed) -> bool:
+    """A recurrent layer has functions of its own where onnx's evaluator has the usual ones, or joins two gates."""
+    has, usual = instance.parameters(), _ACTIVATIONS.get(instance.operator, ())
+    given = has.get("activations")
+    one_way = has.get("direction", "forward") != "bidirectional"
+    if has.get("input_forget") or (instance.operator == "RNN" and one_way):
+        return bool(has.get("input_forget"))
+    return isinstance(given, tuple | list) and tuple(given) != usual * (1 if one_way else 2)
+
+
+def _interpolates_integers(instance: Instance, feed: Feed) -> bool:
+    """The first operand holds integers or truth values, and results lie between its elements."""
+    usual = "linear" if instance.operator == "GridSample" else "nearest"
+    return instance.parameters().get("mode", usual) != "nearest" and _first_is_whole(instance)
+
+
+def _first_is_whole(instance: Instance) -> bool:
+    given = numbers(operand(instance, 0))
+    return given is not None and given.dtype.kind in "iub"
+
+
+def _scales_integers(instance: Instance, feed: Feed) -> bool:
+    """Integers are multiplied by a fraction."""
+    factors = (instance.parameters().get(name, 1.0) for name in ("alpha", "beta"))
+    return _first_is_whole(instance) and any(
+        isinstance(factor, int | float) and factor != int(factor) for factor in factors if math.isfinite(factor)
+    )
+
+
+def _becomes_four_bits(instance: Instance, feed: Feed) -> bool:
+    """NaN becomes float4e2m1, which has none; the second operand or `to` names the type."""
+    like, to, given = operand(instance, 1), instance.parameters().get("to"), numbers(operand(instance, 0))
+    named = tensor_of(like).dtype if isinstance(like, Held | Drawn) else ""
+    if given is None or given.dtype.kind != "f" or (named != "float4e2m1" and to != DTYPES["float4e2m1"].code):
+        return False
+    return bool(np.isnan(given).any())
+
+
+def _is_empty(instance: Instance, feed: Feed) -> bool:
+    """The first operand has no elements."""
+    given = numbers(operand(instance, 0))
+    return given is not None and not given.size
+
+
+def _has_no_range(instance: Instance, feed: Feed) -> bool:
+    """All elements are zero, or there are none."""
+    given = numbers(operand(instance, 0))
+    return given is not None and not np.asarray(given).any()
 
 
 def _sum_overflows(instance: Instance, feed: Feed) -> bool:
@@ -176,7 +243,15 @@ CONDITIONS: Mapping[str, Condition] = {
     "a clip is given": _clips,
     "an odd norm of negative elements": _odd_norm,
     "third operand is given": _third_is_given,
-    "the window has one dimension": _pools_one_axis,
+    "no stride and no dilation": _steps_nowhere,
+    "groups are mixed": _mixes_groups,
+    "results of turns": _stacks_results,
+    "activations are given": _has_activations,
+    "interpolated integers": _interpolates_integers,
+    "an operand is empty": _is_empty,
+    "a fraction scales integers": _scales_integers,
+    "NaN becomes float4e2m1": _becomes_four_bits,
+    "no range": _has_no_range,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }
