@@ -93,7 +93,7 @@ def test_two_units_of_subnormal_half_precision_are_rounding() -> None:
 
 
 def test_noise_counts_more_in_the_narrower_type_of_a_compiler() -> None:
-    held = LibraryReference((tensor(np.array([1.0])),), (np.array([1e-14]),))
+    held = LibraryReference((tensor(np.array([1.0])),), (np.array([1e-13]),))
     moved = Values(((tensor(np.array([1.002], np.float64)),),))
     assert judge(held, moved, "strict", {}).kind == "wrong"
     assert judge(held, moved, "strict", {"float64": "float32"}).kind is None

@@ -150,10 +150,8 @@ def _first_is_whole(instance: Instance) -> bool:
 
 def _scales_integers(instance: Instance, feed: Feed) -> bool:
     """Integers are multiplied by a fraction."""
-    factors = (instance.parameters().get(name, 1.0) for name in ("alpha", "beta"))
-    return _first_is_whole(instance) and any(
-        isinstance(factor, int | float) and factor != int(factor) for factor in factors if math.isfinite(factor)
-    )
+    factors = [instance.parameters().get(name) for name in ("alpha", "beta")]
+    return _first_is_whole(instance) and any(isinstance(one, float) and not one.is_integer() for one in factors)
 
 
 def _becomes_four_bits(instance: Instance, feed: Feed) -> bool:
