@@ -19,9 +19,10 @@ _MESSAGE = 300
 class ResultRow:
     """The result of one test on one front end.
 
-    `status`: `pass`, `unsupported`, `finding`, `memory`, or the reason why the test was dropped before it was run.
-    `bug` names the conversion function at fault and the kind of failure, empty without a finding; `seconds` are
-    wall-clock seconds inside the compiler. `distance` is the Chebyshev distance, None without numbers.
+    `status`: `pass`, `unsupported`, `finding`, `memory`, `died once` (the worker died, and did not when the test was
+    repeated), or the reason why the test was dropped before it was run. `bug` names the conversion function at fault
+    and the kind of failure, empty without a finding; `seconds` are wall-clock seconds inside the compiler. `distance`
+    is the Chebyshev distance, None without numbers.
     """
 
     digest: str
