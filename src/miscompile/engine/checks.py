@@ -83,9 +83,12 @@ RESIST = _family(
 
 EXACT = _family(
     "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
-    "dead", "identity", "noidentity", "stored", "again", "threads", "expand{exact=no}", "wrap{share=0.2}",
+    "dead", "identity", "noidentity", "stored", "again", "threads", "wrap{share=0.2}", *("expand{exact=no}",) * 4,
 )  # fmt: skip
-"""Relations that keep every bit, drawn with equal probability."""
+"""Relations that keep every bit, drawn with equal probability.
+
+Bodies whose steps round come four times, because they alone hold a kernel against the definition of its operator.
+"""
 
 _VARIANTS: tuple[dict[str, str], ...] = (
     {"count": "1"},

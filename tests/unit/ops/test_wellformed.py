@@ -71,6 +71,7 @@ FINE: list[tuple[str, Sequence[Given], Mapping[str, PlainValue | None], int]] = 
     ("BatchNormalization", [(2, 3, 4), (3,), (3,), (3,), (3,)], {}, 1),
     ("GroupNormalization", [(2, 6, 4), (6,), (6,)], {"num_groups": 3}, 1),
     ("LayerNormalization", [(2, 3, 4), (3, 4), (4,)], {"axis": 1}, 1),
+    ("LayerNormalization", [(2, 3, 4), (1, 3, 4)], {"axis": 1}, 1),
     ("Softmax", [(2, 3)], {"axis": -2}, 1),
     ("Flatten", [(2, 3)], {"axis": 2}, 1),
     ("TopK", [(2, 3), [2]], {}, 2),

@@ -151,11 +151,18 @@ def _parameter(site: Site, whole: Shape, dtype: str) -> Operand:
     return site.weight(whole, dtype)
 
 
+def _parameter_of_data(site: Site, x: Operand, axis: int) -> Operand:
+    """Return a scale or bias of LayerNormalization, sometimes one of the rank of the data."""
+    if site.rng.random() < 0.08:
+        return site.weight((1,) * axis + x.shape[axis:], site.dtype)
+    return _parameter(site, x.shape[axis:], site.dtype)
+
+
 def _sample_layer(site: Site) -> Call:
     x, axis, found = _tail(site)
-    inputs = [x, _parameter(site, x.shape[axis:], site.dtype)]
+    inputs = [x, _parameter_of_data(site, x, axis)]
     if site.rng.random() < 0.6:
-        inputs.append(_parameter(site, x.shape[axis:], site.dtype))
+        inputs.append(_parameter_of_data(site, x, axis))
     outputs = site.rng.choice((1, 1, 1, 2, 3))
     return Call("LayerNormalization", tuple(inputs), attributes(found), outputs=outputs)
 
@@ -298,13 +305,14 @@ def _page_group_normalization(call: Call) -> bool:
 
 
 def _page_layer_normalization(call: Call) -> bool:
-    """Scale and bias broadcast to the normalised axes of the data, and these are not empty."""
+    """Scale and bias broadcast to the normalised axes, which are not empty; LayerNormalization allows ones before."""
     x = call.operand(0)
     if not has_axis(-1)(call):
         return False
     tail = x.shape[call.integer("axis", -1) % x.rank :]
+    whole = (1,) * (x.rank - len(tail)) + tail if call.op == "LayerNormalization" else tail
     return 0 not in tail and all(
-        shape is None or broadcasts_to(shape, tail) for shape in (shape_of(call, 1), shape_of(call, 2))
+        shape is None or broadcasts_to(shape, whole) for shape in (shape_of(call, 1), shape_of(call, 2))
     )
 
 
