@@ -12,7 +12,7 @@ from typing import IO, Any
 from miscompile.base.errors import StoreError
 from miscompile.findings.folder import writing
 
-_MESSAGE = 300
+_MESSAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
