@@ -34,6 +34,17 @@ def test_programs_are_valid_and_name_their_oracle() -> None:
     assert len(kinds) > 40
 
 
+@pytest.mark.parametrize("op", sorted(op for op, spec in specs().items() if spec.special is not None))
+def test_every_operator_that_states_something_meets_special_values(op: str) -> None:
+    producer = SpecialProducer(SpecialOptions(ops=(op,), motifs=0.0), Support(open=True))
+    for seed in range(200):
+        case = producer.propose(random.Random(seed))
+        types = [value.dtype for value in (*case.feeds[0], *read(case.program.payload).graph.initializers.values())]
+        if any(map(is_float, types)) or not any(map(is_float, specs()[op].dtypes)):
+            return
+    raise AssertionError(f"{op} never has an operand of floats")
+
+
 def test_motifs_are_planted_on_special_values() -> None:
     """Motifs have operators that the producer hardly draws side by side, as in the chain of a normalisation."""
     motifs = SpecialProducer(SpecialOptions(motifs=1.0, nodes=1), Support(open=True))

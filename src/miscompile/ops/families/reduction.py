@@ -131,6 +131,8 @@ def reduction(
     def sample(site: Site) -> Call:
         within = domain or (None if site.dtype.startswith("u") else prefers)
         x = site.operand(within=within)
+        if math.isinf(x.facts.magnitude):  # special values, which need not keep within limits
+            return _draw(site, op, x, moved, few=False)
         for attempt in range(_ATTEMPTS):
             call = _draw(site, op, x, moved, few=attempt > 1)
             try:
