@@ -28,7 +28,8 @@ def test_a_cause_is_listed_once() -> None:
     causes = [(entry["target"], entry.get("version"), entry.get("culprit"), entry["cause"]) for entry in ENTRIES]
     assert len(causes) == len(set(causes))
     links = [entry["link"] for entry in ENTRIES if "link" in entry]
-    assert len(links) == len(set(links))
+    issues = [link for link in links if "/issues/" in link]  # a pull request may mend several causes
+    assert len(issues) == len(set(issues))
     assert not any(link in bug.upstream for link in links for bug in reported())
 
 

@@ -25,7 +25,7 @@ SEED = 1
 WITHIN = {
     "arg_min_of_neg_overflow": 7500,
     "batch_norm_epsilon": 2100,
-    "bias_inside_activation": 3700,
+    "bias_inside_activation": 4200,
     "bool_or_as_add": 1000,
     "cast_chain_bool": 2800,
     "cast_chain_narrowing": 2000,

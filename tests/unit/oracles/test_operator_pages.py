@@ -134,6 +134,27 @@ PAIRS = [
         node("DeformConv", X, W, zeros(1, 18, 3, 3), None, zeros(9, 3, 3)),
     ),
     (node("Clip", zeros(2), None), node("Clip", zeros(2), min=1.0, max=0.0)),
+    (
+        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(2, 1), whole(0)),
+        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(3, 1), whole(0)),
+    ),
+    (
+        node("Attention", zeros(2, 1, 1, 1), zeros(2, 1, 1, 1), zeros(2, 1, 1, 1)),
+        node("Attention", zeros(1, 1, 1, 1), zeros(2, 1, 1, 1), zeros(2, 1, 1, 1)),
+    ),
+    (node("STFT", zeros(1, 4, 1), whole(1)), node("STFT", zeros(1, 4), whole(1))),
+    (
+        node("MatMulInteger", zeros(2, 3), zeros(3, 4), None, zeros(4)),
+        node("MatMulInteger", zeros(2, 3), zeros(1, 3, 4), None, zeros(4)),
+    ),
+    (
+        node("MatMulInteger", zeros(2, 3), zeros(5, 3, 4), None, zeros(5, 1, 4)),
+        node("MatMulInteger", zeros(2, 3), zeros(5, 3, 4), None, zeros(5, 3, 1)),
+    ),
+    (
+        node("MatMulInteger", zeros(5, 2, 3), zeros(3, 4), zeros(5, 2, 1)),
+        node("MatMulInteger", zeros(5, 2, 3), zeros(3, 4), zeros(2)),
+    ),
 ]
 
 
@@ -215,6 +236,11 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("Cast", real(np.nan), to=23), "the type has no NaN; onnx's evaluator makes zero of it"),
         (node("Cast", real(1.0), to=23), ""),
         (node("DynamicQuantizeLinear", real(0.0)), "the scale is zero"),
+        (
+            node("Squeeze", zeros(1), whole()),
+            "whether axes without elements stand for all axes; ONNX Runtime's authors read the page so",
+        ),
+        (node("Squeeze", zeros(1), whole(0)), ""),
         (node("NegativeLogLikelihoodLoss", zeros(0, 2), whole()), "the mean over nothing"),
     ],
 )

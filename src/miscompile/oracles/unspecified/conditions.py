@@ -102,6 +102,12 @@ def _odd_norm(instance: Instance, feed: Feed) -> bool:
     return isinstance(order, int) and order % 2 == 1 and given is not None and bool((given < 0).any())
 
 
+def _second_is_empty(instance: Instance, feed: Feed) -> bool:
+    """There is a second operand without elements."""
+    given = numbers(operand(instance, 1))
+    return given is not None and not given.size
+
+
 def _third_is_given(instance: Instance, feed: Feed) -> bool:
     """There is a third operand."""
     return operand(instance, 2) is not None
@@ -240,6 +246,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "a sequence ends early": _ends_early,
     "a clip is given": _clips,
     "an odd norm of negative elements": _odd_norm,
+    "second operand is empty": _second_is_empty,
     "third operand is given": _third_is_given,
     "no stride and no dilation": _steps_nowhere,
     "groups are mixed": _mixes_groups,

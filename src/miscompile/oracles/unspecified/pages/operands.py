@@ -173,3 +173,22 @@ def axis_within(default: int) -> tuple[str, PageCondition]:
         return shape is None or -len(shape) <= node.whole("axis", default) < len(shape)
 
     return "axis is within the rank", holds
+
+
+def for_matrices(place: int, of: int, axis: int) -> tuple[str, PageCondition]:
+    """Return the condition that an operand has one number, or one for each row (axis -2) or column (-1) of matrices.
+
+    For one matrix it is a vector. For several, it has their shape with 1 on the other axis.
+    """
+
+    def holds(node: NodeView) -> bool:
+        shape, other = node.shape(place), node.shape(of)
+        if shape is None or other is None or shape in ((), (1,)):
+            return True
+        if len(other) == 2:
+            return shape == (other[axis],)
+        whole = list(other)
+        whole[-3 - axis] = 1
+        return shape == tuple(whole)
+
+    return f"operand {place} has one number for each place along axis {axis} of the matrices of operand {of}", holds

@@ -29,6 +29,7 @@ from miscompile.oracles.unspecified.pages.operands import (
     at_least,
     axis_within,
     channels,
+    for_matrices,
     has_axes,
     length_of_rank,
     lists_of_one_length,
@@ -98,7 +99,13 @@ def _is_float_modulo(node: NodeView) -> bool:
 
 
 def _grams_have_length(node: NodeView) -> bool:
-    return 1 <= node.whole("min_gram_length", 1) <= node.whole("max_gram_length", 1)
+    least, most = node.whole("min_gram_length", 1), node.whole("max_gram_length", 1)
+    return 1 <= least <= most <= len(node.whole_list("ngram_counts"))
+
+
+def _one_batch(node: NodeView) -> bool:
+    shapes = [node.shape(place) for place in range(3)]
+    return len({shape[:1] for shape in shapes if shape is not None}) == 1
 
 
 def _low_is_below_high(node: NodeView) -> bool:
@@ -153,7 +160,11 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "ArgMax": (axis_within(0),),
     "ArgMin": (axis_within(0),),
     "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
-    "Attention": (*ranks(p6=1), ("valid lengths are within the keys", _within_keys)),
+    "Attention": (
+        *ranks(p6=1),
+        ("queries, keys and values have one batch", _one_batch),
+        ("valid lengths are within the keys", _within_keys),
+    ),
     "AveragePool": _WINDOW,
     "BatchNormalization": tuple(channels(place) for place in range(1, 5)),
     "Clip": (*ranks(p1=0, p2=0), ("min is not above max", _low_is_below_high)),
@@ -194,7 +205,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "LogSoftmax": (axis_within(-1),),
     "LpNormalization": (axis_within(-1),),
     "LpPool": (*_WINDOW, low("p", 1)),
-    "MatMulInteger": (along(2, 0, -2), along(3, 1, -1), *plain_for_vectors((2, 0), (3, 1))),
+    "MatMulInteger": (for_matrices(2, 0, -2), for_matrices(3, 1, -1), *plain_for_vectors((2, 0), (3, 1))),
     "Max": _VARIADIC,
     "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, same_shape(0, 1), ("indices are distinct and within the result", unpooled)),
@@ -227,6 +238,8 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
         *positive(1, 4, 6),
         like_scale(1, 2),
         like_scale(4, 5),
+        for_matrices(2, 0, -2),
+        for_matrices(5, 3, -1),
         has_no_zero_point(2, 0),
         has_no_zero_point(5, 3),
         has_no_zero_point(7, 6),
@@ -238,13 +251,14 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "Reshape": (at_least(1, -1.0),),
     "Resize": (*positive(2, 3), ("scales are as many as axes", scaled(2)), ("sizes are as many as axes", scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", reversed_),),
-    "RotaryEmbedding": (("positions are within the caches", rotated), low("num_heads", 0)),
+    "RotaryEmbedding": (same_shape(1, 2), ("positions are within the caches", rotated), low("num_heads", 0)),
     "RoiAlign": (
         ("batch_indices are numbers of images", batches),
         low("output_height", 1),
         low("output_width", 1),
         low("sampling_ratio", 0),
     ),
+    "STFT": tuple(ranks(p0=3)),
     "ScatterElements": (("operands have the same rank", same_rank), same_shape(1, 2), indices(0)),
     "ScatterND": (("indices are within the operand", tuples), ("updates have the shape of slices", updates)),
     "Slice": (same_lengths(1, 2, 3, 4),),
@@ -256,7 +270,8 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "TfIdfVectorizer": (
         lists_of_one_length("weights", "ngram_indexes"),
         ("the pool holds distinct n-grams of each length, one for each index", grams),
-        ("lengths of n-grams are in order", _grams_have_length),
+        ("lengths of n-grams are in order, and those of the pool", _grams_have_length),
+        low("max_skip_count", 0),
     ),
     "Tile": (length_of_rank(1),),
     "TopK": (at_least(1, 1.0),),
