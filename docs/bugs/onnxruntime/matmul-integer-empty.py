@@ -1,6 +1,7 @@
 """ONNX Runtime (CPU): wrong values of MatMulInteger
 
-MatMulInteger over an inner axis without elements does not write its result, which holds what was in memory.
+MatMulInteger over an inner axis without elements does not write its result, which holds what was in memory. QLinearMatMul does
+not either.
 
 Seen with onnxruntime 1.32.0.
 
