@@ -33,6 +33,12 @@ UNITS = 2.0
 _CELLS = frozenset({"grucell", "lstmcell", "rnncell"})
 """Approximated operators of torch and Keras that ONNX does not have."""
 
+_QUANTISING = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
+"""Operators that may give the neighbouring step, because kernels add the zero point before or after they round."""
+
+_STEP = 2.0**-6
+"""The movement of an integer for which a difference of one is allowed; see `library_judge.NOISE`."""
+
 
 @dataclass(frozen=True, slots=True)
 class LibraryReference:
@@ -125,6 +131,8 @@ def _spreads(
         spreads = [
             None if one is None else _of_functions(one, value) for one, value in zip(spreads, first, strict=True)
         ]
+    if instance.operator in _QUANTISING:
+        spreads = [None if one is None else _of_steps(one, value) for one, value in zip(spreads, first, strict=True)]
     if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
     return spreads
@@ -143,6 +151,12 @@ def _of_functions(spread: Array, value: Tensor | None) -> Array:
     """
     info = DTYPES.get(value.dtype) if value is not None else None
     return np.asarray(np.maximum(spread, info.eps / 16)) if info is not None and info.kind == "float" else spread
+
+
+def _of_steps(spread: Array, value: Tensor | None) -> Array:
+    """Return at least the movement for which the neighbouring integer is allowed."""
+    whole = value is not None and DTYPES[value.dtype].kind in ("int", "uint")
+    return np.asarray(np.maximum(spread, _STEP)) if whole else spread
 
 
 def _closed(

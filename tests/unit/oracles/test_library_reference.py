@@ -12,6 +12,7 @@ from miscompile.core.tensor import Array, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Value
+from miscompile.oracles.library_judge import judge
 from miscompile.oracles.library_reference import NOISES, Dropped, LibraryReference, assess, reference_case, with_outputs
 from miscompile.oracles.unspecified.conditions import CONDITIONS
 from miscompile.oracles.unspecified.rules import parse_unspecified, unspecified, unspecified_of
@@ -89,6 +90,16 @@ def test_approximated_functions_have_an_absolute_error(api: str) -> None:
     assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [2.0**-27, 2.0**-27]
+
+
+def test_quantised_numbers_may_be_the_neighbouring_step() -> None:
+    node = Instance(
+        "onnx", "QuantizeLinear", "node", inputs=held(np.array([3, 9], np.float32), np.float32(1)), version=22
+    )
+    found = ask(node, np.array([3, 9], np.uint8))
+    assert isinstance(found, LibraryReference)
+    near, far = (judge(found, Values(((tensor(np.array([3, x], np.uint8)),),)), "strict", {}) for x in (8, 7))
+    assert (near.kind, far.kind) == (None, "wrong")
 
 
 def test_sensitivity_is_by_element() -> None:
