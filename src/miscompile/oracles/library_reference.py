@@ -18,7 +18,7 @@ from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
-from miscompile.ops.registry import written
+from miscompile.ops.registry import having, written
 from miscompile.oracles.compare import distance
 from miscompile.oracles.fed_constants import fed, of_constants
 from miscompile.oracles.unspecified.conversions import beyond_integers
@@ -32,9 +32,6 @@ UNITS = 2.0
 
 _CELLS = frozenset({"grucell", "lstmcell", "rnncell"})
 """Approximated operators of torch and Keras that ONNX does not have."""
-
-_QUANTISING = frozenset({"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
-"""Operators that may give the neighbouring step, because kernels add the zero point before or after they round."""
 
 _STEP = 2.0**-6
 """The movement of an integer for which a difference of one is allowed; see `library_judge.NOISE`."""
@@ -131,7 +128,7 @@ def _spreads(
         spreads = [
             None if one is None else _of_functions(one, value) for one, value in zip(spreads, first, strict=True)
         ]
-    if instance.operator in _QUANTISING:
+    if instance.operator in having("quantises"):
         spreads = [None if one is None else _of_steps(one, value) for one, value in zip(spreads, first, strict=True)]
     if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]

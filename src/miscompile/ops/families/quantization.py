@@ -327,7 +327,7 @@ SPECS = (
     OpSpec(
         "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _ROUNDS,
         _FAMILY, _scaled, shapes=rules.like_first, well_formed=_page_quantize, structural={"quantisation": (1, 2)},
-        fusion="broadcast", probes=30,
+        fusion="broadcast", traits=("quantises",), probes=30,
     ),
     OpSpec(
         "DequantizeLinear", (*_BYTES, *_WORDS, "int32", *SMALL), _sample_dequantize, _bounds_dequantize, _INDEX,
@@ -336,16 +336,16 @@ SPECS = (
     ),
     OpSpec(
         "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, _ROUNDS, _FAMILY,
-        _defined_dynamic,
+        _defined_dynamic, traits=("quantises",),
     ),
     OpSpec(
         "QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _ROUNDS, _FAMILY, _defined_matmul,
         shapes=rules.product(0, 3), well_formed=_page_qlinear_matmul, structural={"quantisation": (1, 2, 4, 5, 6, 7)},
-        broadcasting=stacks, fusion="out-elementwise-fusable",
+        broadcasting=stacks, fusion="out-elementwise-fusable", traits=("quantises",),
     ),
     OpSpec(
         "QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv, shapes=rules.convolution(3),
         well_formed=_page_qlinear_conv, structural={"quantisation": (1, 2, 4, 5, 6, 7, 8)},
-        fusion="out-elementwise-fusable",
+        fusion="out-elementwise-fusable", traits=("quantises",),
     ),
 )  # fmt: skip
