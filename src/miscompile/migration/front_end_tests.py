@@ -117,7 +117,7 @@ class FrontEndTests:
                 raise AssertionError("an examination never ends with Needs")
 
     def _repeated(self, test: Migrated, seen: Examination) -> Examination:
-        """Examine a test that ended its worker again, in the worker that was started after it.
+        """Examine a test that ended its worker again: with one worker, in the one that was started after it.
 
         A worker runs many tests, and one that writes where it must not may end the process of a later test.
         """

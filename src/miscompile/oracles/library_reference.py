@@ -124,12 +124,10 @@ def _spreads(
         None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
     ]
-    if instance.operator.lower() in _approximated():
-        spreads = [
-            None if one is None else _of_functions(one, value) for one, value in zip(spreads, first, strict=True)
-        ]
-    if instance.operator in having("quantises"):
-        spreads = [None if one is None else _of_steps(one, value) for one, value in zip(spreads, first, strict=True)]
+    spreads = [
+        None if one is None else np.asarray(np.maximum(one, _least_movement(instance.operator, value)))
+        for one, value in zip(spreads, first, strict=True)
+    ]
     if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
     return spreads
@@ -141,19 +139,18 @@ def _approximated() -> frozenset[str]:
     return _CELLS | {op.lower() for op, spec in written().items() if spec.approximated}
 
 
-def _of_functions(spread: Array, value: Tensor | None) -> Array:
-    """Return at least the absolute error of an approximated function, of which noise on the inputs shows nothing.
+def _least_movement(operator: str, value: Tensor | None) -> float:
+    """Return what the elements of a result move at least, because noise on the operands does not show it.
 
-    Erf of 1e-18 may be zero, and a gate of a recurrent layer that saturates hides what moves its operands.
+    Approximated functions have an absolute error: Erf of 1e-18 may be zero, and a gate of a recurrent layer that
+    saturates hides what moves its operands. Operators that quantise may give the neighbouring step.
     """
     info = DTYPES.get(value.dtype) if value is not None else None
-    return np.asarray(np.maximum(spread, info.eps / 16)) if info is not None and info.kind == "float" else spread
-
-
-def _of_steps(spread: Array, value: Tensor | None) -> Array:
-    """Return at least the movement for which the neighbouring integer is allowed."""
-    whole = value is not None and DTYPES[value.dtype].kind in ("int", "uint")
-    return np.asarray(np.maximum(spread, _STEP)) if whole else spread
+    if info is None:
+        return 0.0
+    if info.kind == "float" and operator.lower() in _approximated():
+        return info.eps / 16
+    return _STEP if info.kind in ("int", "uint") and operator in having("quantises") else 0.0
 
 
 def _closed(

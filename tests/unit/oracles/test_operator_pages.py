@@ -152,6 +152,10 @@ PAIRS = [
         node("MatMulInteger", zeros(2, 3), zeros(5, 3, 4), None, zeros(5, 3, 1)),
     ),
     (
+        node("MatMulInteger", zeros(2, 3), zeros(3), None, zeros()),
+        node("MatMulInteger", zeros(2, 3), zeros(3), None, zeros(3)),
+    ),
+    (
         node("MatMulInteger", zeros(5, 2, 3), zeros(3, 4), zeros(5, 2, 1)),
         node("MatMulInteger", zeros(5, 2, 3), zeros(3, 4), zeros(2)),
     ),

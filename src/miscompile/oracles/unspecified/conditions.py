@@ -253,7 +253,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "results of turns": _stacks_results,
     "activations are given": _has_activations,
     "interpolated integers": _interpolates_integers,
-    "an operand is empty": _is_empty,
+    "first operand is empty": _is_empty,
     "a fraction scales integers": _scales_integers,
     "NaN becomes float4e2m1": _becomes_four_bits,
     "no range": _has_no_range,

@@ -185,8 +185,8 @@ def for_matrices(place: int, of: int, axis: int) -> tuple[str, PageCondition]:
         shape, other = node.shape(place), node.shape(of)
         if shape is None or other is None or shape in ((), (1,)):
             return True
-        if len(other) == 2:
-            return shape == (other[axis],)
+        if len(other) < 3:
+            return len(other) == 2 and shape == (other[axis],)
         whole = list(other)
         whole[-3 - axis] = 1
         return shape == tuple(whole)

@@ -20,7 +20,7 @@ from miscompile.oracles.unspecified.pages.indices import (
     tuples,
     unpooled,
     updates,
-)  # fmt: skip
+)
 from miscompile.oracles.unspecified.pages.node import NodeView, PageCondition
 from miscompile.oracles.unspecified.pages.operands import (
     alike,
@@ -42,7 +42,7 @@ from miscompile.oracles.unspecified.pages.operands import (
     same_lengths,
     same_shape,
     scalars,
-)  # fmt: skip
+)
 from miscompile.oracles.unspecified.pages.quantised import granular, has_no_zero_point, is_a_precision, like_scale
 from miscompile.oracles.unspecified.pages.recurrent import recurrent
 from miscompile.oracles.unspecified.pages.windows import (
@@ -54,7 +54,7 @@ from miscompile.oracles.unspecified.pages.windows import (
     spatial,
     steps_are_positive,
     window_fits,
-)  # fmt: skip
+)
 
 
 def _normalised(node: NodeView) -> bool:
@@ -85,14 +85,7 @@ def _batch_of_grid(node: NodeView) -> bool:
     return bool(size) and size[0] == theta[0] and min(size) > 0
 
 
-OF_ALL: tuple[tuple[str, PageCondition], ...] = (
-    ("strides and dilations are positive", steps_are_positive),
-    ("pads and auto_pad are not used together", pads_are_free),
-)
-"""Conditions of every operator."""
-
-
-def _is_float_modulo(node: NodeView) -> bool:
+def _truncates_floats(node: NodeView) -> bool:
     first = node.tensor(0)
     plain = node.instance.version >= 28 or first is None or DTYPES[first.dtype].kind != "float"
     return plain or node.whole("fmod", 0) == 1
@@ -132,6 +125,12 @@ def _axis_of_transform(node: NodeView) -> bool:
     return all(-rank <= item < rank - 1 and item != -1 for item in node.numbers(2))
 
 
+OF_ALL: tuple[tuple[str, PageCondition], ...] = (
+    ("strides and dilations are positive", steps_are_positive),
+    ("pads and auto_pad are not used together", pads_are_free),
+)
+"""Conditions of every operator."""
+
 _VARIADIC = (("operands have one shape, before operator set 8", alike),)
 
 _POOL = (("there are spatial dimensions, none of them empty", spatial),)
@@ -157,9 +156,9 @@ _QUANTISED = (
 )
 
 CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
+    "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
     "ArgMax": (axis_within(0),),
     "ArgMin": (axis_within(0),),
-    "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
     "Attention": (
         *ranks(p6=1),
         ("queries, keys and values have one batch", _one_batch),
@@ -210,7 +209,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "MaxPool": _WINDOW,
     "MaxUnpool": (*_POOL, same_shape(0, 1), ("indices are distinct and within the result", unpooled)),
     "Mean": _VARIADIC,
-    "Mod": (("fmod is 1 for floats, before operator set 28", _is_float_modulo),),
+    "Mod": (("fmod is 1 for floats, before operator set 28", _truncates_floats),),
     "MeanVarianceNormalization": (("axes are not empty", has_axes),),
     "MelWeightMatrix": (("bands lie between 0 and half the rate", _bands),),
     "Min": _VARIADIC,
