@@ -1,0 +1,1 @@
+"""Definitions of operators that onnx's reference evaluator mistakes, written from the operators' pages."""

@@ -1,0 +1,59 @@
+"""onnx's reference evaluator with our definitions of the operators that it mistakes.
+
+onnx.reference (https://onnx.ai/onnx/api/reference.html) is the second opinion on wrong results, and the judge of
+instances and neighbours of ONNX nodes. Where it ignores an attribute or computes another version of an operator, its
+results would accuse compilers that are right. It takes implementations of operators in place of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import onnx
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
+
+from miscompile.ops.definitions.given import Definition, Given
+from miscompile.ops.definitions.table import DEFINITIONS
+
+
+class _Defined(OpRun):  # type: ignore[misc]  # onnx's classes have no types
+    """An operator of the evaluator that a definition computes."""
+
+    op_domain = ""
+    definition: ClassVar[Definition]
+    onnx_node: onnx.NodeProto
+    run_params: Mapping[str, Any]
+
+    def _run(self, *operands: Any, **attributes: Any) -> Any:  # noqa: ANN401 - onnx's values
+        names = {attribute.name for attribute in self.onnx_node.attribute}
+        own = {name: value for name, value in attributes.items() if name in names}
+        named = tuple(map(bool, self.onnx_node.output))
+        opset = self.run_params["opsets"][self.op_domain]
+        found = type(self).definition(Given(tuple(operands), own, opset, named))
+        return self._left(operands, own, opset) if found is None else tuple(found)
+
+    def _left(self, operands: tuple[Any, ...], own: Mapping[str, Any], opset: int) -> Any:  # noqa: ANN401
+        """Return the results of onnx's own implementation. Raises whatever it raises."""
+        made = load_op(self.op_domain, self.onnx_node.op_type, opset)(self.onnx_node, self.run_params)
+        linked = own if made.has_linked_attribute else None
+        return made.run(*operands, linked_attributes=linked)
+
+
+def _defined(name: str, definition: Definition) -> type[OpRun]:
+    return type(name, (_Defined,), {"definition": staticmethod(definition)})
+
+
+DEFINED: tuple[type[OpRun], ...] = tuple(_defined(name, definition) for name, definition in DEFINITIONS.items())
+"""The classes that the evaluator takes in place of its own."""
+
+Model = onnx.ModelProto | onnx.FunctionProto | onnx.NodeProto | bytes
+
+
+def evaluator(model: Model, *further: type[OpRun]) -> ReferenceEvaluator:
+    """Return an evaluator of `model` with our definitions, and `further` ones. Raises what onnx raises."""
+    return ReferenceEvaluator(model, new_ops=[*DEFINED, *further])
+
+
+Interpreter = Callable[[Model], ReferenceEvaluator]
+"""How an evaluator is made of a model: `evaluator`, or `ReferenceEvaluator` for onnx's own results."""
