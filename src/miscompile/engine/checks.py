@@ -14,7 +14,7 @@ from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
 from miscompile.targets.derivatives import DERIVATIVE, REWRITINGS
 from miscompile.targets.guards import GUARDED
-from miscompile.targets.registry import quick_extras, voters_for
+from miscompile.targets.registry import jurors_for, quick_extras, voters_for
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -31,7 +31,7 @@ CHECKS: Mapping[str, str] = {
     "cost": "time and memory of optimised builds and code, on a doubling series of the program; only when named",
     "forms": "forms of an operator that are refused although the compiler takes others; only when named",
     "gradients": "derivatives of the program, forward and backward, compiled against those that run call by call",
-    "votes": "kernels and front end against other runtimes that are installed, by majority",
+    "votes": "kernels and front end against onnx's reference and others that are installed, by majority",
     "device": "the program on --device against the CPU",
 }
 """Names of checks, each with a line of help."""
@@ -152,7 +152,7 @@ def _no_votes(about: About) -> tuple[bool, str]:
     if about.role != "compiler" or about.lowered or about.executors:
         return True, "has no kernels of its own that read ONNX"
     missing = f"has no other runtime beside it; run `pip install 'miscompile[{quick_extras()}]'`"
-    return not voters_for(about.name), missing
+    return not (voters_for(about.name) or jurors_for(about.name)), missing
 
 
 def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:

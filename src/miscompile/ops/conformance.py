@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import checker
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.dtypes import DTYPES, SMALL_INTEGERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import model_proto
 from miscompile.graph.foreign import from_foreign, to_foreign
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.draws import Draw, demand, describe, draw_call, output_types
 from miscompile.ops.reference_bugs import reference_bug
 from miscompile.ops.registry import admitted
@@ -114,7 +114,7 @@ def _run(proto: onnx.ModelProto, feeds: Mapping[str, Any], faults: Any) -> list[
     with warnings.catch_warnings(), np.errstate(all="ignore", divide=faults, invalid=faults):
         warnings.simplefilter("ignore")
         try:
-            return [np.asarray(result) for result in ReferenceEvaluator(proto).run(None, dict(feeds))]
+            return [np.asarray(result) for result in evaluator(proto).run(None, dict(feeds))]
         except FloatingPointError:
             raise
         except Exception as error:  # noqa: BLE001 - the reference evaluator fails with anything where it has a gap

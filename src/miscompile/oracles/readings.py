@@ -19,6 +19,7 @@ from miscompile.base.rng import array_stream
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.facts import Exactness
 from miscompile.ops.registry import written
 from miscompile.ops.spec import Freedom, OpSpec
@@ -186,7 +187,7 @@ class ReadableProgram:
             outputs = tuple(f"y{i}" if name else "" for i, name in enumerate(node.outputs))
             ends = tuple(ValueInfo(name, None) for name in outputs if name)
             graph = Graph("node", inputs, ends, (Node(node.op, names, outputs, node.attributes),))
-            self._evaluators[place] = ReferenceEvaluator(emit(Model(graph, self.model.opsets)))
+            self._evaluators[place] = evaluator(emit(Model(graph, self.model.opsets)))
         fed = {f"x{i}": value for i, value in enumerate(given) if value is not None}
         made = iter(self._evaluators[place].run(None, fed))
         return [np.asarray(next(made)) if name else np.zeros(()) for name in node.outputs]

@@ -1,10 +1,10 @@
 """The oracle of votes: wrong results that all builds of a compiler share, seen by other runtimes that are installed.
 
 Two builds of one compiler share its front end and its kernels, so that a comparison of them cannot see an error there.
-Each test runs the optimised build beside one of the quick runtimes (`About.quick`). When they disagree, the unoptimised
-build, the other quick runtimes and onnx's reference implementation vote, as in a comparison of several targets. Only
-the compiler under test is accused, and only of what its unoptimised build does as well, because other checks see the
-rest.
+Each test runs the optimised build beside one of the quick runtimes (`About.quick`) or onnx's reference implementation.
+When they disagree, the unoptimised build, both, the other quick runtimes and the other compilers that are installed
+vote, as in a comparison of several targets. Only the compiler under test is accused, and only of what its unoptimised
+build does as well, because other checks see the rest.
 """
 
 import random
@@ -19,10 +19,10 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.read import read
-from miscompile.oracles.differential import VOTERS, AgainstMajority, Differential, against_majority, is_mistaken_on
+from miscompile.oracles.differential import VOTERS, AgainstMajority, Differential, against_majority, is_mistaken_on, voting_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.majority import REFERENCE
-from miscompile.targets.registry import parse_target, voters_for
+from miscompile.targets.registry import jurors_for, parse_target, voters_for
 
 _OFF = Build("off")
 OPTIMISED = "the unoptimised build is right"
@@ -31,7 +31,7 @@ UNSURE = "onnx's reference implementation has no vote"
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Compares the optimised build of `target` with one of `runtimes`, drawn for each case; all are specs.
+    """Compares the optimised build of `target` with one of `runtimes` or the reference, drawn for each case.
 
     `majority` judges; its targets are `target` alone, so that no other implementation is blamed. `plain` tells whether
     the target has an unoptimised build.
@@ -43,9 +43,10 @@ class Votes:
     plain: bool
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the optimised run of the target and that of one runtime."""
+        """Return the optimised run of the target and that of another implementation."""
         full = Build("full", self.majority.disabled.get(self.target, frozenset()))
-        return (Run(case, self.target, full), Run(case, rng.choice(self.runtimes), Build("full")))
+        other = rng.choice((*self.runtimes, REFERENCE))
+        return (Run(case, self.target, full), Run(case, other, voting_build(other)))
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge as the majority does; ask for the unoptimised build before it is accused of an error."""
@@ -134,14 +135,15 @@ def _make(options: NoOptions, context: OracleContext) -> Votes:
     target, runtimes = context.target, voters_for(context.target)
     narrowed = context.narrowed(target, *runtimes)
     off = {target: context.off(target)}
-    majority = Differential((target,), (*runtimes, *VOTERS), off, narrowed)
+    majority = Differential((target,), (*runtimes, *jurors_for(target), *VOTERS), off, narrowed)
     return Votes(target, runtimes, majority, parse_target(target).about.unoptimised)
 
 
 def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> AgainstVotes:
-    """Return the property of a violation: the majority of the runtimes that are installed votes against the build."""
+    """Return the property of a violation: the majority of what is installed here votes against the build."""
     del options
-    return AgainstVotes(against_majority(evidence, context, facts, voters_for(evidence.faulty.target)))
+    target = evidence.faulty.target
+    return AgainstVotes(against_majority(evidence, context, facts, (*voters_for(target), *jurors_for(target))))
 
 
 KIND = OracleKind("votes", "results that all builds of a compiler share, against other runtimes", _hold, _make)

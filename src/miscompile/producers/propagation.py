@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.structural import STRUCTURAL_SIZE
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.registry import having
 from miscompile.ops.spec import Call, Operand
 
@@ -94,7 +94,7 @@ def _computed(
     graph = Graph("known", inputs, (ValueInfo("y", None),), (node,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.asarray(ReferenceEvaluator(emit(Model(graph, {"": opset}))).run(None, feed)[0])
+        return np.asarray(evaluator(emit(Model(graph, {"": opset}))).run(None, feed)[0])
 
 
 def _array(value: OperandKey) -> Array:

@@ -206,6 +206,15 @@ def voters_for(text: str) -> tuple[str, ...]:
     return tuple(name for name in _installed_quick() if name != own)
 
 
+def jurors_for(text: str) -> tuple[str, ...]:
+    """Return the other compilers that are installed here and give a second opinion, but are not quick.
+
+    They run only where quicker implementations disagree.
+    """
+    own, quick = parse_target(text).about.name, _installed_quick()
+    return tuple(name for name in second_implementations(own) if name not in quick)
+
+
 def _installed_quick() -> tuple[str, ...]:
     quick = sorted((face for face in faces() if face.quick), key=lambda face: face.name != DEFAULT_TARGET)
     return tuple(face.name for face in quick if all(installed(one) is not None for one in face.distributions))

@@ -6,13 +6,13 @@ It holds a transform against its contract on small models, with onnx's checker a
 from collections.abc import Sequence
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Array, tensor
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit, model_proto
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.transforms.kinds import Transform
 
 _KIND = TensorType("float32", (2, 3))
@@ -73,7 +73,7 @@ def _results(model: Model) -> list[Array]:
         assert info.type.shape is not None, f"input {info.name} has no sizes"
         sizes = [size for size in info.type.shape if isinstance(size, int)]
         feed[info.name] = (np.arange(np.prod(sizes), dtype=np.float32) % 7 - 2 - place).reshape(sizes)
-    results: list[Array] = ReferenceEvaluator(model_proto(model)).run(None, feed)
+    results: list[Array] = evaluator(model_proto(model)).run(None, feed)
     return results
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.child import limit_memory
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, numpy_name
 from miscompile.findings.encode import tensor_from
+from miscompile.ops.definitions.evaluator import evaluator
 
 _UNKNOWN = ("not implemented", "No implementation for", "has no attribute", "Unable to find")
 
@@ -45,8 +45,8 @@ def run(folder: Path) -> dict[str, Any]:
 
 def _evaluated(model: onnx.ModelProto, outputs: list[str], feeds: list[dict[str, Array]]) -> dict[str, Any]:
     try:
-        evaluator = ReferenceEvaluator(model)
-        results = [evaluator.run(outputs, feed) for feed in feeds]
+        made = evaluator(model)
+        results = [made.run(outputs, feed) for feed in feeds]
     except MemoryError:
         return {"silent": "not enough memory"}
     except NotImplementedError as error:

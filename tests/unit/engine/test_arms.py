@@ -25,6 +25,7 @@ from miscompile.ops.registry import specs
 from miscompile.ops.support import Support
 from miscompile.oracles.differential import Differential
 from miscompile.oracles.dynamic import Dynamic
+from miscompile.oracles.majority import REFERENCE
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.producers.scheduled import Scheduled, ScheduledArm
 
@@ -95,7 +96,8 @@ def test_several_targets_are_compared_and_tested_alone() -> None:
         case = producer.propose(rng)
         runs = make_oracle(plan, {}, case.recipe["check"]).plan(case, rng)
         alone = case.recipe["check"].partition("@")[2]
-        assert {run.target for run in runs} == ({alone} if alone else {"toy", "onnxruntime"})
+        asked = {run.target for run in runs} - {REFERENCE}  # it votes if another compiler is installed
+        assert asked == ({alone} if alone else {"toy", "onnxruntime"})
 
 
 def test_an_arm_has_the_oracle_of_its_check_alone() -> None:

@@ -23,10 +23,16 @@ def votes(*, plain: bool = True) -> Votes:
     return Votes(OWN, (OTHER,), Differential((OWN,), (OTHER, REFERENCE)), plain)
 
 
+def drawn(other: str) -> random.Random:
+    """Return a generator that draws the runtime `other` to run beside the target."""
+    seed = next(seed for seed in range(99) if random.Random(seed).choice((OTHER, REFERENCE)) == other)
+    return random.Random(seed)
+
+
 def judge(first: Sequence[Outcome], off: Outcome, reference: Outcome, *, plain: bool = True) -> Verdict:
     """Judge the runs of OWN and OTHER, and answer whatever the oracle asks for then."""
     oracle, item = votes(plain=plain), case()
-    runs, outcomes = list(oracle.plan(item, random.Random(0))), list(first)
+    runs, outcomes = list(oracle.plan(item, drawn(OTHER))), list(first)
     verdict = oracle.judge(runs, outcomes)
     while isinstance(verdict, Needs):
         answers = {OWN: off, OTHER: first[1], REFERENCE: reference}
@@ -43,8 +49,10 @@ def judge(first: Sequence[Outcome], off: Outcome, reference: Outcome, *, plain: 
 
 
 def test_the_optimised_build_runs_beside_one_of_the_runtimes() -> None:
-    runs = votes().plan(case(), random.Random(0))
+    runs = votes().plan(case(), drawn(OTHER))
     assert [(run.target, run.build) for run in runs] == [(OWN, Build()), (OTHER, Build())]
+    _, run = votes().plan(case(), drawn(REFERENCE))
+    assert (run.target, run.build) == (REFERENCE, Build("off")), "level full is onnx's own evaluator"
     assert judge([GOOD, GOOD], GOOD, GOOD) == Holds()
 
 
@@ -52,6 +60,18 @@ def test_a_result_that_both_builds_share_and_the_reference_contradicts_is_a_bug(
     verdict = judge([BAD, GOOD], BAD, GOOD)
     assert isinstance(verdict, Violated)
     assert verdict.evidence.faulty.target == OWN
+
+
+def test_a_dispute_with_the_reference_alone_is_left_to_the_other_implementations() -> None:
+    oracle, item = votes(), case()
+    runs = oracle.plan(item, drawn(REFERENCE))
+    verdict = oracle.judge(runs, [BAD, GOOD])
+    assert isinstance(verdict, Needs)
+    assert {run.target for run in verdict.runs} == {OWN, OTHER, REFERENCE}
+    answers = {OWN: BAD, OTHER: FAILS, REFERENCE: GOOD}
+    noise = values([1.0, 2.0, 3.0], *([1.0, 2.0, 3.0],) * 8)
+    outcomes = [noise if is_noise(run) else answers[run.target] for run in verdict.runs]
+    assert oracle.judge((*runs, *verdict.runs), [BAD, GOOD, *outcomes]) == Inconclusive("no majority")
 
 
 def test_what_the_unoptimised_build_does_right_is_for_other_checks() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 from onnx import defs, inliner
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError
@@ -17,6 +16,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.producers.instances.onnx_model import split_api, to_model
 from miscompile.producers.instances.onnx_values import from_array, to_array
 
@@ -69,7 +69,7 @@ def disagreement(instance: Instance, results: Mapping[str, object]) -> str:
     names = [info.name for info in model.graph.output]
     try:
         onnx.shape_inference.infer_shapes(model, strict_mode=True)
-        found = ReferenceEvaluator(model).run(names, feed)
+        found = evaluator(model).run(names, feed)
         same = all(
             _close(from_array(results[name]), from_array(value)) for name, value in zip(names, found, strict=True)
         )

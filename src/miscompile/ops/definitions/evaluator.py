@@ -5,7 +5,7 @@ instances and neighbours of ONNX nodes. Where it ignores an attribute or compute
 results would accuse compilers that are right. It takes implementations of operators in place of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import onnx
@@ -14,6 +14,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
 from miscompile.ops.definitions.given import Definition, Given
+from miscompile.ops.definitions.loop import Loop
 from miscompile.ops.definitions.table import DEFINITIONS
 
 
@@ -35,25 +36,22 @@ class _Defined(OpRun):  # type: ignore[misc]  # onnx's classes have no types
 
     def _left(self, operands: tuple[Any, ...], own: Mapping[str, Any], opset: int) -> Any:  # noqa: ANN401
         """Return the results of onnx's own implementation. Raises whatever it raises."""
-        made = load_op(self.op_domain, self.onnx_node.op_type, opset)(self.onnx_node, self.run_params)
-        linked = own if made.has_linked_attribute else None
-        return made.run(*operands, linked_attributes=linked)
+        node = onnx.helper.make_node(self.onnx_node.op_type, self.onnx_node.input, self.onnx_node.output, **own)
+        return load_op(self.op_domain, node.op_type, opset)(node, self.run_params).run(*operands)
 
 
 def _defined(name: str, definition: Definition) -> type[OpRun]:
     return type(name, (_Defined,), {"definition": staticmethod(definition)})
 
 
-DEFINED: tuple[type[OpRun], ...] = tuple(_defined(name, definition) for name, definition in DEFINITIONS.items())
+DEFINED: tuple[type[OpRun], ...] = (*(_defined(name, definition) for name, definition in DEFINITIONS.items()), Loop)
 """The classes that the evaluator takes in place of its own."""
 
-Model = onnx.ModelProto | onnx.FunctionProto | onnx.NodeProto | bytes
 
+def evaluator(model: Any, *others: type[OpRun]) -> ReferenceEvaluator:  # noqa: ANN401 - whatever onnx's takes
+    """Return an evaluator of `model` with our definitions, in place of which it takes the `others` of the same name.
 
-def evaluator(model: Model, *further: type[OpRun]) -> ReferenceEvaluator:
-    """Return an evaluator of `model` with our definitions, and `further` ones. Raises what onnx raises."""
-    return ReferenceEvaluator(model, new_ops=[*DEFINED, *further])
-
-
-Interpreter = Callable[[Model], ReferenceEvaluator]
-"""How an evaluator is made of a model: `evaluator`, or `ReferenceEvaluator` for onnx's own results."""
+    Raises what onnx raises.
+    """
+    named = {other.__name__ for other in others}
+    return ReferenceEvaluator(model, new_ops=[*others, *(one for one in DEFINED if one.__name__ not in named)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -57,4 +57,4 @@ Definition = Callable[[Given], Sequence[Array | None] | None]
 
 def wide(value: Array) -> Array:
     """Return floats of any type as float64, in which definitions compute before they round once."""
-    return cast("Array", np.asarray(value).astype(np.float64))
+    return np.asarray(value).astype(np.float64)

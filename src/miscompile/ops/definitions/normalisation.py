@@ -1,12 +1,63 @@
 """Definitions of normalisations.
 
-https://onnx.ai/onnx/operators/onnx__LRN.html, onnx__LpNormalization.html
+https://onnx.ai/onnx/operators/onnx__BatchNormalization.html, onnx__LayerNormalization.html, onnx__LRN.html,
+onnx__LpNormalization.html, onnx__Dropout.html
 """
 
 import numpy as np
 
-from miscompile.core.tensor import Array
+from miscompile.base.dtypes import BY_CODE
+from miscompile.core.tensor import Array, tensor
+from miscompile.graph.foreign import to_foreign
 from miscompile.ops.definitions.given import Given, wide
+
+_TEST_BY_RESULTS, _TEST_BY_ATTRIBUTE = 7, 14
+"""The opsets since which the number of results, and then an attribute, tells whether BatchNormalization trains."""
+_RATIO_AS_OPERAND, _MASK_OF_BOOL = 12, 10
+
+
+def batch_normalization(given: Given) -> tuple[Array, ...] | None:
+    """BatchNormalization by the mean and the variance that it gets.
+
+    onnx's evaluator takes the statistics of the batch before opset 14. Training is left to it.
+    """
+    if _trains(given):
+        return None
+    x, *parameters = (given.operand(place) for place in range(5))
+    spatial = bool(given.integer("spatial", 1))
+    shape = (1, -1, *(1 for _ in x.shape[2:])) if spatial else (1, *x.shape[1:])
+    scale, bias, mean, variance = (wide(one).reshape(shape) for one in parameters)
+    scaled = (wide(x) - mean) / np.sqrt(variance + given.real("epsilon", 1e-5)) * scale + bias
+    return (scaled.astype(x.dtype),)
+
+
+def _trains(given: Given) -> bool:
+    if given.opset >= _TEST_BY_ATTRIBUTE:
+        return bool(given.integer("training_mode", 0))
+    if given.opset >= _TEST_BY_RESULTS:
+        return sum(given.named) > 1
+    return not given.integer("is_test", 0)
+
+
+def layer_normalization(given: Given) -> tuple[Array, ...]:
+    """LayerNormalization; onnx's evaluator gives Mean and InvStdDev the type of X instead of that of the stash."""
+    x, axis = given.operand(0), given.integer("axis", -1)
+    axes, bias = tuple(range(axis % x.ndim, x.ndim)), given.optional(2)
+    stash = to_foreign(tensor(np.zeros(0), BY_CODE[given.integer("stash_type", 1)].name)).dtype
+    mean = wide(x).mean(axes, keepdims=True)
+    inverse = 1 / np.sqrt(wide(x).var(axes, keepdims=True) + given.real("epsilon", 1e-5))
+    scaled = (wide(x) - mean) * inverse * wide(given.operand(1)) + (0.0 if bias is None else wide(bias))
+    found = scaled.astype(x.dtype), mean.astype(stash), inverse.astype(stash)
+    return found[: len(given.named)]
+
+
+def dropout(given: Given) -> tuple[Array, ...] | None:
+    """Dropout before opset 12 outside of training, where it drops nothing."""
+    if given.opset >= _RATIO_AS_OPERAND or (given.opset < _TEST_BY_RESULTS and not given.integer("is_test", 0)):
+        return None
+    x = given.operand(0)
+    mask = np.ones(x.shape, np.bool_ if given.opset >= _MASK_OF_BOOL else x.dtype)
+    return (x, mask)[: len(given.named)]
 
 
 def local_response(given: Given) -> tuple[Array]:

@@ -22,6 +22,7 @@ from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
+from miscompile.ops.definitions.evaluator import DEFINED
 from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_model import node_instance, split_api
 from miscompile.producers.instances.onnx_values import array_value, schema_of, to_array
@@ -93,7 +94,7 @@ def _whole(model: Model, feed: Mapping[str, Any]) -> list[tuple[Graph, dict[str,
             return [results[name] for name in (output_names or self.output_names)]
 
     try:
-        Watching(model_proto(model)).run(None, dict(feed))
+        Watching(model_proto(model), new_ops=list(DEFINED)).run(None, dict(feed))
     except Exception:  # noqa: BLE001 - whatever it raises, the caller runs the nodes one by one and counts the model
         return None
     scopes = [(model.graph, values) for one, values in seen.values() if isinstance(one.proto_, onnx.ModelProto)]

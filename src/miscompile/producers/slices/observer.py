@@ -20,7 +20,6 @@ from typing import Any, TextIO
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.child import limit_memory
 from miscompile.base.dtypes import DTYPES
@@ -30,6 +29,7 @@ from miscompile.graph.emit import model_proto
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import load
 from miscompile.graph.structural import STRUCTURAL_SIZE
+from miscompile.ops.definitions.evaluator import evaluator
 
 
 def observe(model: Model, feed: Mapping[str, Array]) -> Iterator[dict[str, Any]]:
@@ -55,8 +55,7 @@ def _results(model: Model, node: Node, operands: Mapping[str, Any]) -> dict[str,
     names = [name for name in node.outputs if name]
     graph = Graph("node", inputs, tuple(ValueInfo(name, None) for name in names), (node,))
     try:
-        evaluator = ReferenceEvaluator(model_proto(replace(model, graph=graph)))
-        found = evaluator.run(names, dict(operands))
+        found = evaluator(model_proto(replace(model, graph=graph))).run(names, dict(operands))
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises means that this node cannot be observed

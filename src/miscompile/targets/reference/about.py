@@ -14,5 +14,5 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     unoptimised=False,
-    switches="an interpreter in numpy: it has no passes, and both levels are the same",
+    switches="an interpreter in numpy: it has no passes. Level off has our definitions of operators that it mistakes",
 )

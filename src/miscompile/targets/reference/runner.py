@@ -8,13 +8,17 @@ import onnx
 from numpy.typing import NDArray
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 
-def read_model(model: bytes) -> ReferenceEvaluator:
-    """Read and check a model. Raises onnx's exceptions for an invalid one or an unsupported operator."""
+def read_model(model: bytes, operators: Sequence[type[OpRun]] = ()) -> ReferenceEvaluator:
+    """Read and check a model, for an evaluator that takes `operators` in place of its own.
+
+    Raises onnx's exceptions for an invalid model or an unsupported operator.
+    """
     read = onnx.load_model_from_string(model)
     checker.check_model(read)
-    return ReferenceEvaluator(read)
+    return ReferenceEvaluator(read, new_ops=list(operators))
 
 
 def evaluate(

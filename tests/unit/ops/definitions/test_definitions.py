@@ -7,7 +7,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx.backend.test.case.node import collect_testcases
+from onnx.numpy_helper import to_array
 
+from miscompile.core.tensor import Array
 from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.definitions.table import DEFINITIONS
 
@@ -24,18 +26,27 @@ def _cases() -> dict[str, list[onnx.backend.test.case.test_case.TestCase]]:
     return by_operator
 
 
+def _array(value: object) -> Array:
+    return np.asarray(to_array(value) if isinstance(value, onnx.TensorProto) else value)
+
+
 @pytest.mark.parametrize("operator", sorted(DEFINITIONS))
 def test_a_definition_computes_what_the_node_cases_of_its_operator_expect(operator: str) -> None:
     checked = 0
     for case in _cases().get(operator, []):
         names = [info.name for info in case.model.graph.input]
         for inputs, expected in case.data_sets:
+            feed = dict(zip(names, map(_array, inputs), strict=True))
             with np.errstate(all="ignore"):
-                found = evaluator(case.model).run(None, dict(zip(names, inputs, strict=True)))
-            for one, other in zip(found, expected, strict=True):
+                found = evaluator(case.model).run(None, feed)
+            for one, other in zip(found, map(_array, expected), strict=True):
                 assert (one.dtype, one.shape) == (other.dtype, other.shape), case.name
                 np.testing.assert_allclose(
-                    np.asarray(one, dtype=float), np.asarray(other, dtype=float), rtol=1e-3, atol=1e-5, err_msg=case.name
+                    np.asarray(one, dtype=float),
+                    np.asarray(other, dtype=float),
+                    rtol=1e-3,
+                    atol=1e-5,
+                    err_msg=case.name,
                 )
             checked += 1
     assert checked

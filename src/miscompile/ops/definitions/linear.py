@@ -1,0 +1,30 @@
+"""Definitions of operators of linear algebra.
+
+https://onnx.ai/onnx/operators/onnx__Det.html, onnx__AffineGrid.html
+"""
+
+import numpy as np
+
+from miscompile.core.tensor import Array
+from miscompile.ops.definitions.given import Given, wide
+
+
+def det(given: Given) -> tuple[Array]:
+    """Det, in double precision; onnx's evaluator gives 16-bit floats another type."""
+    x = given.operand(0)
+    return (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),)
+
+
+def affine_grid(given: Given) -> tuple[Array] | None:
+    """AffineGrid: transformed coordinates of a grid over [-1, 1], in the type of `theta`.
+
+    onnx's evaluator gives float32 for float64.
+    """
+    theta, sizes = given.operand(0), [int(size) for size in given.operand(1)[2:]]
+    aligned = bool(given.integer("align_corners", 0))
+    if aligned and 1 in sizes:
+        return None  # the function body in the schema divides by zero
+    lines = [np.linspace(-1, 1, size) if aligned else (2 * np.arange(size) + 1) / size - 1 for size in sizes]
+    axes = np.meshgrid(*lines, indexing="ij")
+    points = np.stack([*reversed(axes), np.ones(sizes)], axis=-1)  # x comes first, and 1 for the translation
+    return (np.einsum("...j,nij->n...i", points, wide(theta)).astype(theta.dtype),)

@@ -1,0 +1,53 @@
+"""Loop, whose body the evaluator runs. https://onnx.ai/onnx/operators/onnx__Loop.html"""
+
+from typing import Any
+
+import numpy as np
+from onnx.helper import tensor_dtype_to_np_dtype
+from onnx.reference.op_run import OpRun
+
+from miscompile.core.tensor import Array
+
+
+class Loop(OpRun):  # type: ignore[misc]  # onnx's classes have no types
+    """The Loop of the operator's page.
+
+    onnx's evaluator never enters a Loop without a condition, and joins what its turns give by `numpy.vstack`, which
+    makes matrices of scalars.
+    """
+
+    op_domain = ""
+    most_turns: int | None = None
+    """Turns after which the Loop counts as endless (None: any number)."""
+
+    def need_context(self) -> bool:
+        """Tell that the body reads values of the graph around it."""
+        return True
+
+    def _run(
+        self, trips: Any, condition: Any, *states: Any, context: Any, attributes: Any = None, **given: Any  # noqa: ANN401
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Raises RuntimeError after `most_turns` turns."""
+        del given
+        body = self.body
+        carried, going, turn = list(states), condition is None or bool(condition), 0
+        rows: list[list[Any]] = [[] for _ in body.output_names[1 + len(states) :]]
+        while going and (trips is None or turn < int(trips)):
+            if self.most_turns is not None and turn >= self.most_turns:
+                raise RuntimeError(f"a Loop has not ended after {self.most_turns:,} turns")
+            values = (np.array(turn, np.int64), np.array(going), *carried)
+            found = self._run_body(
+                {**context, **dict(zip(body.input_names, values, strict=True))}, attributes=attributes
+            )
+            going, carried, turn = bool(found[0]), list(found[1 : 1 + len(states)]), turn + 1
+            for row, value in zip(rows, found[1 + len(states) :], strict=True):
+                row.append(value)
+        return (*carried, *(self._joined(place, row) for place, row in enumerate(rows, 1 + len(states))))
+
+    def _joined(self, place: int, row: list[Any]) -> Array:
+        """Return what the turns give, along a new first axis; sizes that no turn tells are 0."""
+        if row:
+            return np.stack(row)
+        kind = self.body.output_types[place].tensor_type
+        sizes = [size.dim_value for size in kind.shape.dim]
+        return np.zeros([0, *sizes], tensor_dtype_to_np_dtype(kind.elem_type))

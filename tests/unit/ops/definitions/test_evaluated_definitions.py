@@ -1,0 +1,178 @@
+"""Calls that onnx's own evaluator computes wrongly, or not at all, and that ours computes as ONNX Runtime does."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from miscompile.core.tensor import Array
+from miscompile.ops.definitions.evaluator import evaluator
+
+RANDOM = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> Array:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def model(op: str, operands: Sequence[Array], opset: int, results: int = 1, **attributes: Any) -> onnx.ModelProto:
+    names = [f"x{place}" for place in range(len(operands))]
+    node = helper.make_node(op, names, [f"y{place}" for place in range(results)], **attributes)
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for name, one in zip(names, operands, strict=True)
+    ]
+    untyped = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(name) for name in node.output])
+    made = helper.make_model(untyped, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    inferred = onnx.shape_inference.infer_shapes(made, strict_mode=True)
+    onnx.checker.check_model(inferred)
+    return inferred
+
+
+def ours(made: onnx.ModelProto, operands: Sequence[Array]) -> list[Array]:
+    found = evaluator(made).run(None, {f"x{place}": one for place, one in enumerate(operands)})
+    return [np.asarray(one) for one in found]
+
+
+def theirs(made: onnx.ModelProto, feed: Mapping[str, Array]) -> list[Array]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return [np.asarray(one) for one in session.run(None, dict(feed))]
+
+
+def agree(one: Sequence[Array], other: Sequence[Array], tolerance: float = 1e-5) -> None:
+    for mine, its in zip(one, other, strict=True):
+        assert (mine.dtype, mine.shape) == (its.dtype, its.shape)
+        np.testing.assert_allclose(mine.astype(float), its.astype(float), rtol=tolerance, atol=tolerance)
+
+
+CALLS: list[tuple[str, list[Array], int, int, dict[str, Any]]] = [
+    ("BatchNormalization", [floats(2, 3, 4), floats(3), floats(3), floats(3), floats(3) ** 2], 9, 1, {}),
+    ("BatchNormalization", [floats(2, 3), floats(3), floats(3), floats(3), floats(3) ** 2], 7, 1, {"epsilon": 0.5}),
+    ("BatchNormalization", [floats(2, 3, 4, 2), floats(3), floats(3), floats(3), floats(3) ** 2], 15, 1, {}),
+    ("Softmax", [floats(2, 3, 4)], 11, 1, {}),
+    ("Softmax", [floats(2, 3, 4)], 12, 1, {"axis": -2}),
+    ("LogSoftmax", [floats(2, 3, 4)], 11, 1, {"axis": 0}),
+    ("Hardmax", [floats(2, 3, 4)], 11, 1, {}),
+    ("Dropout", [floats(2, 3)], 11, 1, {"ratio": 0.7}),
+    ("LRN", [floats(1, 5, 2, 2)], 13, 1, {"size": 3, "alpha": 0.5}),
+    ("LRN", [floats(4, 2, 2, 2)], 13, 1, {"size": 5, "alpha": 0.5, "bias": 2.0}),
+    ("LpNormalization", [floats(2, 3)], 13, 1, {"p": 1, "axis": 0}),
+    ("LpNormalization", [floats(2, 3)], 13, 1, {"p": 2}),
+    ("LayerNormalization", [floats(2, 3, 4), floats(3, 4), floats(3, 4)], 17, 3, {"axis": 1}),
+    ("OneHot", [np.array([-1, 0, 5, 2]), np.array(3), np.array([1e8, 1.0], np.float32)], 13, 1, {}),
+    ("OneHot", [np.array([[-1, 0], [5, 2]]), np.array(3), np.array([0.1, 0.7], np.float32)], 13, 1, {"axis": 0}),
+    ("Unique", [np.array([3, 1, 3, 2])], 13, 1, {"sorted": 0}),
+    ("Unique", [np.array([[3, 1], [0, 1], [3, 1]])], 13, 4, {"sorted": 0, "axis": 0}),
+    ("Unique", [np.array([[3, 1, 3], [0, 1, 0]])], 13, 4, {"sorted": 0, "axis": 1}),
+    ("Unique", [np.array([[3, 1, 3], [0, 1, 0]])], 13, 4, {}),
+    ("Shape", [floats(2, 3, 4)], 15, 1, {"start": 1, "end": -1}),
+    ("Shape", [floats(2, 3, 4)], 15, 1, {"start": -2}),
+    ("Shrink", [np.array([-(2**60), -2, 0, 2, 2**60 + 1])], 13, 1, {"bias": 1.0, "lambd": 1.0}),
+    ("ReduceSumSquare", [np.array([[1, 2], [3, 4]], np.int32)], 13, 1, {"axes": [1], "keepdims": 0}),
+    ("ReduceSumSquare", [np.array([[700, 2], [3, 4]], np.int32)], 13, 1, {}),
+    ("Erf", [floats(5)], 13, 1, {}),
+    ("Det", [floats(2, 3, 3)], 13, 1, {}),
+    ("AffineGrid", [floats(2, 2, 3), np.array([2, 1, 3, 4])], 20, 1, {}),
+    ("AffineGrid", [floats(1, 3, 4), np.array([1, 1, 3, 4, 2])], 20, 1, {"align_corners": 1}),
+]
+
+
+@pytest.mark.parametrize(("op", "operands", "opset", "results", "attributes"), CALLS, ids=lambda one: str(one)[:30])
+def test_a_call_is_computed_as_by_onnxruntime(
+    op: str, operands: list[Array], opset: int, results: int, attributes: dict[str, Any]
+) -> None:
+    made = model(op, operands, opset, results, **attributes)
+    agree(ours(made, operands), theirs(made, {f"x{place}": one for place, one in enumerate(operands)}))
+
+
+@pytest.mark.parametrize("end", [-9, -4, -3, 0, 2, 9])
+def test_an_end_of_shape_is_clamped(end: int) -> None:
+    operands = [floats(2, 3, 4)]
+    (found,) = ours(model("Shape", operands, 19, end=end), operands)
+    assert found.tolist() == [2, 3, 4][: max(0, end + 3 if end < 0 else end)]
+
+
+def test_double_precision_is_kept() -> None:
+    x = np.array([0.1, 0.2])
+    assert ours(model("Erf", [x], 13), [x])[0] == pytest.approx([math.erf(0.1), math.erf(0.2)], rel=1e-14)
+    theta = RANDOM.normal(size=(1, 2, 3))
+    assert (
+        ours(model("AffineGrid", [theta, np.array([1, 1, 2, 2])], 20), [theta, np.array([1, 1, 2, 2])])[0].dtype
+        == float
+    )
+
+
+def test_the_statistics_of_a_layer_have_the_type_of_the_stash() -> None:
+    operands = [floats(2, 3).astype(np.float16), floats(3).astype(np.float16)]
+    found = ours(model("LayerNormalization", operands, 17, 3), operands)
+    assert [one.dtype for one in found] == [np.float16, np.float32, np.float32]
+
+
+def test_small_integers_wrap_where_they_become_other_small_ones() -> None:
+    cast = helper.make_node("Cast", ["x0"], ["y0"], to=TensorProto.UINT4)
+    wide = helper.make_node("Cast", ["y0"], ["y1"], to=TensorProto.INT32)
+    small = helper.make_node("Cast", ["x"], ["x0"], to=TensorProto.INT4)
+    graph = helper.make_graph(
+        [small, cast, wide],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.INT32, [3])],
+        [helper.make_tensor_value_info("y1", TensorProto.INT32, [3])],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (found,) = evaluator(made).run(None, {"x": np.array([-1, 3, -8], np.int32)})
+    assert found.tolist() == [15, 3, 8]
+
+
+def loop(turns: int, *, condition: bool) -> onnx.ModelProto:
+    """Return a Loop that adds one to a state, and gives a scalar and a matrix in each turn."""
+    scalar = helper.make_node("ReduceSum", ["state"], ["row"], keepdims=0)
+    nodes = [
+        helper.make_node("Identity", ["on"], ["go"]),
+        helper.make_node("Add", ["state", "step"], ["next"]),
+        scalar,
+        helper.make_node("Identity", ["next"], ["matrix"]),
+    ]
+    kind = TensorProto.FLOAT
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", kind, [2, 1]),
+        ],
+        [
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", kind, [2, 1]),
+            helper.make_tensor_value_info("row", kind, []),
+            helper.make_tensor_value_info("matrix", kind, [2, 1]),
+        ],
+    )
+    names = ["n", "c" if condition else "", "x"]
+    graph = helper.make_graph(
+        [helper.make_node("Loop", names, ["last", "rows", "matrices"], body=body)],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [2, 1]), helper.make_tensor_value_info("step", kind, [])],
+        [helper.make_empty_tensor_value_info(name) for name in ("last", "rows", "matrices")],
+        [
+            helper.make_tensor("n", TensorProto.INT64, [], [turns]),
+            *([helper.make_tensor("c", TensorProto.BOOL, [], [True])] if condition else []),
+        ],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_loop_joins_what_its_turns_give_along_a_new_axis(turns: int, condition: bool) -> None:
+    made = loop(turns, condition=condition)
+    feed = {"x": floats(2, 1), "step": np.array(1, np.float32)}
+    agree([np.asarray(one) for one in evaluator(made).run(None, feed)], theirs(made, feed))
