@@ -278,7 +278,7 @@ def test_automatic_padding() -> None:
     # The padding of SAME is that of the dilated window; ONNX Runtime pads for a window of two elements.
     same: Attributes = {"kernel_shape": [2], "dilations": [2], "auto_pad": "SAME_UPPER"}
     assert pooled(max_pool, [1, 2, 3, 4, 5], **same) == [2, 3, 4, 5, 4]
-    # SAME never cuts off elements; ONNX Runtime takes the second one.
+    # SAME never cuts off elements; ONNX Runtime takes the second one, or refuses the call.
     assert pooled(max_pool, [1, 2, 3], kernel_shape=[1], strides=[3], auto_pad="SAME_UPPER") == [1]
     # VALID has no window beyond the input; ONNX Runtime adds one for ceil_mode.
     assert pooled(max_pool, [1, 2, 3, 4, 5], kernel_shape=[2], strides=[2], auto_pad="VALID", ceil_mode=1) == [2, 4]
