@@ -47,6 +47,9 @@ OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}", 
 JUDGED = ("state", "memory", "cost", "forms", "votes")
 """Checks of programs of every kind that have an oracle of their own."""
 
+VOTED = frozenset({"votes", "special"})
+"""Checks that ask other implementations about what all builds of a compiler share."""
+
 BY_REQUEST = ("memory", "cost", "forms")
 """Checks that `all` leaves out: they take much time for each program, or find what a developer may not have planned."""
 

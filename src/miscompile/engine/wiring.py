@@ -11,7 +11,7 @@ from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
 from miscompile.engine.arms import CORPUS, DIFFERENTIAL, FORMS, TRANSFORMS, Arm, arms_of
 from miscompile.engine.bandit import fixed_weights
-from miscompile.engine.checks import CHECKS, JUDGED, OWN, families
+from miscompile.engine.checks import CHECKS, JUDGED, OWN, VOTED, families
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.frames import LARGEST_BODY
@@ -208,7 +208,7 @@ def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
     """Return a pool for the plan's targets, which applies the transforms of runs; open it with `with`."""
-    if plan.others or second_executor(plan.target) or "votes" in plan.chosen_checks:
+    if plan.others or second_executor(plan.target) or not VOTED.isdisjoint(plan.chosen_checks):
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
         )

@@ -18,8 +18,6 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Defect, Outcome, OutOfMemory, Rejected, Unsupported, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.graph.read import read
-from miscompile.ops.reference_bugs import is_mistaken
 from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
 from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
@@ -34,8 +32,7 @@ MADE_FOR, ABSENT = "targets", "absent"
 """Keys of a recipe: the targets that a program was made for (default: all), and those that leave out its test."""
 
 VOTERS = (REFERENCE,)
-"""Targets that run in the second round of a differential judgement only. onnx's reference implementation has no vote on
-a program with a call that it is known to mistake."""
+"""Targets that run in the second round of a differential judgement only."""
 NO_PASSES: Mapping[str, frozenset[str]] = {}
 
 
@@ -117,7 +114,7 @@ class Differential:
     def _second_round(self, case: Case, ballots: Sequence[Ballot]) -> Verdict:
         targets = list(dict.fromkeys(ballot.run.target for ballot in ballots))
         plain = [Run(case, target, Build("off"), "judge") for target in targets]
-        voters = [one for one in self.voters if one not in targets and not (one == REFERENCE and is_mistaken_on(case))]
+        voters = [one for one in self.voters if one not in targets]
         plain += [Run(case, voter, Build("off"), "judge") for voter in voters]
         try:
             twins = noise_twins(case, noise_seed(case), self.narrowed)
@@ -222,16 +219,6 @@ def voting_build(target: str) -> Build:
     """Return the build by which a target takes part in the first round; onnx's reference has our definitions at level
     `off`."""
     return Build("off" if target == REFERENCE else "full")
-
-
-def is_mistaken_on(case: Case) -> bool:
-    """Tell whether onnx's reference implementation is known to mistake a call of the program."""
-    try:
-        model = read(case.program.payload)
-    except ModelError:
-        return True
-    names = [port.name for port in case.program.inputs]
-    return any(is_mistaken(model, dict(zip(names, feed, strict=True))) for feed in case.feeds[:1])
 
 
 def _why_alone(outcomes: Sequence[Outcome]) -> str:

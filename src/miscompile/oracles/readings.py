@@ -18,6 +18,7 @@ from miscompile.base.errors import ModelError
 from miscompile.base.rng import array_stream
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
+from miscompile.graph.foreign import from_foreign
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.facts import Exactness
@@ -107,6 +108,21 @@ class ReadableProgram:
             ends = [info.name for info in self.model.graph.outputs]
             whole = {"as written": first, **found}
             return {name: [values[end].astype(types[end]) for end in ends] for name, values in whole.items()}
+
+    @property
+    def calls(self) -> int:
+        """The number of nodes that are no constants."""
+        return len(self._specs)
+
+    def as_written(self, feed: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the outputs in the first reading. Raises UnreadableError when the reference implementation fails."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                values = self._values(feed, "as written", {})
+            except Exception as error:  # noqa: BLE001 - the reference implementation raises whatever numpy raises
+                raise UnreadableError(f"the reference implementation fails: {error}") from None
+        return [from_foreign(values[info.name]) for info in self.model.graph.outputs]
 
     def unbounded(self, feed: Mapping[str, Tensor]) -> list[Array] | None:
         """Return the outputs as they are if inner results have a wider range: 11 bits of exponent, 15 for float64.

@@ -2,7 +2,9 @@
 
 A violation is an element about which IEEE 754, the operators' pages and the unoptimised build agree, and which the
 optimised build computes differently. Whatever the standards leave open is a reading (`readings.FREEDOMS`): where two
-readings differ, nothing is said. Violations are of the kind `special`, which no other oracle gives, because compilers
+readings differ, nothing is said, unless one call of an operator does now this and now that. What both builds do wrong
+alike is one where another implementation that is installed takes the place of the unoptimised build. Violations are of
+the kind `special`, which no other oracle gives, because compilers
 have a policy about them of their own (`[[policy]]` in `known.toml`).
 """
 
@@ -19,16 +21,17 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor
-from miscompile.core.verdict import Evidence, Holds, Inconclusive, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.read import read
 from miscompile.ops.special import least_normal
 from miscompile.oracles.compare import contradiction
+from miscompile.oracles.differential import voting_build
 from miscompile.oracles.judge import bad_build
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.oracles.readings import CHOICES, ReadableProgram
 from miscompile.targets.known import Policy, known
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import jurors_for, parse_target, voters_for
 
 ORACLE = "special"
 """The name of this oracle in recipes, of its rule and of the kind of its findings."""
@@ -53,12 +56,14 @@ _SPREADS = 16.0
 class Special:
     """Holds the optimised build of programs on special values against the unoptimised one and the readings.
 
-    With `only`, the class of a finding, elements of other classes are no violation.
+    With `only`, the class of a finding, elements of other classes are no violation. `voters` are specs of the other
+    implementations that are asked where both builds contradict the readings.
     """
 
     target: str
     disabled: frozenset[str] = field(default_factory=frozenset)
     only: str = ""
+    voters: tuple[str, ...] = ()
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the unoptimised and the optimised run."""
@@ -75,9 +80,29 @@ class Special:
         ports = runs[0].case.program.outputs
         if contradiction(ports, reference) or contradiction(ports, other):
             return Inconclusive("undeclared types")  # other oracles judge types
-        if other.results is reference.results or not _differing(reference, other):
-            return Holds()
-        return _judge_elements(runs, reference, other, self.only)
+        if other.results is not reference.results and _differing(reference, other):
+            return _judge_elements(runs, reference, other, self.only)
+        return self._shared(runs, outcomes, other) if self.voters else Holds()
+
+    def _shared(self, runs: Sequence[Run], outcomes: Sequence[Outcome], other: Values) -> Verdict:
+        """Judge what both builds compute alike by the readings, and by another implementation that agrees with them.
+
+        The first round computes one reading only; the others are computed where the builds contradict it.
+        """
+        case, answers = runs[0].case, list(zip(runs[2:], outcomes[2:], strict=True))
+        if not answers:
+            written = _as_written(case)
+            if written is None or not _differing(written, other):
+                return Holds()
+            if not isinstance(_judge_elements(runs, written, other, self.only), Violated):
+                return Holds()
+            return Needs(tuple(Run(case, name, voting_build(name), "judge") for name in self.voters))
+        for run, outcome in answers:
+            if isinstance(outcome, Values) and not contradiction(case.program.outputs, outcome):
+                verdict = _judge_elements((run, runs[1]), outcome, other, self.only)
+                if isinstance(verdict, Violated):
+                    return verdict
+        return Holds("no other implementation contradicts both builds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +125,17 @@ def _differing(reference: Values, other: Values) -> list[tuple[int, int]]:
         for output, (want, got) in enumerate(zip(expected, actual, strict=True))
         if want is not None and got is not None and not want.same(got) and _unlike(want, want, got).any()
     ]
+
+
+def _as_written(case: Case) -> Values | None:
+    """Return the results of a program as it is written; None where the reference implementation has none."""
+    names = [port.name for port in case.program.inputs]
+    try:
+        program = ReadableProgram(read(case.program.payload))
+        found = [program.as_written(dict(zip(names, feed, strict=True))) for feed in case.feeds]
+    except ModelError:
+        return None
+    return Values(tuple(map(tuple, found)))
 
 
 def _judge_elements(runs: Sequence[Run], reference: Values, other: Values, only: str) -> Verdict:
@@ -143,6 +179,7 @@ def _wrong(
         for reading in others:
             agreed &= ~_unlike(base, base, reading, spread)
         wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
+        wrong |= _now_and_then(program, named, want, got)
         if not wrong.any():
             continue
         unbounded = program.unbounded(fed)
@@ -172,11 +209,28 @@ def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> 
     return np.asarray(found)
 
 
+def _now_and_then(program: ReadableProgram, readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
+    """Tell where `got` is wrong because the only call of an operator drops some NaN and keeps others.
+
+    ONNX does not say whether a maximum drops NaN, but an operator does the one or the other. `want` is right where it
+    does so.
+    """
+    base, dropping = readings["as written"], [readings[name] for name in ("low", "high") if name in readings]
+    if not is_float(base.dtype) or not dropping or program.calls != 1:
+        return np.zeros(base.shape, bool)
+    free = np.isnan(base.numbers()) & ~np.isnan([one.numbers() for one in dropping]).any(axis=0)
+    lost, right = np.isnan(got.numbers())[free], np.isnan(want.numbers())[free]
+    if lost.all() or not lost.any() or not (right.all() or not right.any()):
+        return np.zeros(base.shape, bool)
+    return np.asarray(free & (np.isnan(got.numbers()) != np.isnan(want.numbers())))
+
+
 def _as_unbounded(base: Tensor, spread: Array | None, unbounded: Array | None, got: Tensor) -> Array:
-    """Tell which elements are those that the program has if no inner result leaves the range of its type."""
+    """Tell which elements are those that the program has only if no inner result leaves the range of its type."""
     if unbounded is None or unbounded.shape != base.shape or not is_float(base.dtype):
         return np.zeros(base.shape, bool)
-    return ~_unlike(base, Tensor(base.dtype, _stored(unbounded, base.dtype)), got, spread)
+    free = Tensor(base.dtype, _stored(unbounded, base.dtype))
+    return ~_unlike(base, free, got, spread) & _unlike(base, free, base, spread)
 
 
 def _spread(base: Tensor, others: Sequence[Tensor]) -> Array | None:
@@ -221,10 +275,11 @@ def _stored(values: Array, dtype: str) -> Array:
 
 
 def _violated(runs: Sequence[Run], element: _Element, policy: Policy | None) -> Violated:
-    port = runs[0].case.program.outputs[element.output]
+    port, against = runs[0].case.program.outputs[element.output], runs[0].target
+    other = "the unoptimised build" if against == runs[1].target else parse_target(against).about.title
     message = (
         f"output '{port.name}': element {element.place} is {element.got!r} instead of {element.want!r}, as IEEE 754, "
-        "the operators' pages and the unoptimised build have it"
+        f"the operators' pages and {other} have it"
     )
     stated = {"status": "undecided"} if policy is None else {"status": policy.status, "link": policy.link}
     details = {
@@ -248,7 +303,10 @@ def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts:
 
 def _make(options: NoOptions, context: OracleContext) -> Special:
     del options
-    return Special(context.target, disabled=context.off(context.target))
+    target = context.target
+    lowered = parse_target(target).about.lowered
+    voters = () if lowered else (*voters_for(target), *jurors_for(target))
+    return Special(target, disabled=context.off(target), voters=voters)
 
 
 KIND = OracleKind(ORACLE, "results on NaN, infinities, signed zeros and the ends of types", _hold, _make)

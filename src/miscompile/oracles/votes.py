@@ -19,7 +19,13 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.read import read
-from miscompile.oracles.differential import VOTERS, AgainstMajority, Differential, against_majority, is_mistaken_on, voting_build
+from miscompile.oracles.differential import (
+    VOTERS,
+    AgainstMajority,
+    Differential,
+    against_majority,
+    voting_build,
+)
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.majority import REFERENCE
 from miscompile.targets.registry import jurors_for, parse_target, voters_for
@@ -107,15 +113,14 @@ class AgainstVotes:
 
 
 def run_by_reference(verdict: Violated, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-    """Return the verdict on an error if onnx's reference implementation runs the program and is not known to mistake
-    it; ask for its run first.
+    """Return the verdict on an error if onnx's reference implementation runs the program; ask for its run first.
 
     It does not look at bodies that it does not enter, so that it says nothing about a program with bodies.
     """
     asked = [outcome for run, outcome in zip(runs, outcomes, strict=True) if run.target == REFERENCE]
     if asked:
         return verdict if isinstance(asked[0], Values) else Inconclusive(UNSURE)
-    if _nests(runs[0].case) or is_mistaken_on(runs[0].case):
+    if _nests(runs[0].case):
         return Inconclusive(UNSURE)
     return Needs((Run(runs[0].case, REFERENCE, _OFF, "judge"),))
 

@@ -14,7 +14,6 @@ from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
-from miscompile.oracles.differential import is_mistaken_on
 from miscompile.oracles.majority import REFERENCE, Ballot, count_votes
 from miscompile.oracles.montecarlo import joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
@@ -28,7 +27,7 @@ def reference_vote(final: Examination, runner: Runner, narrowed: Mapping[str, st
     """Return with which of the two builds in `final` onnx's reference implementation agrees.
 
     `narrowed` maps the types that the compiler computes in a narrower type by design. There is no vote on a program
-    that the reference implementation does not run or is known to mistake, and none on other findings than wrong values.
+    that the reference implementation does not run, and none on other findings than wrong values.
     """
     if not isinstance(final.verdict, Violated) or final.verdict.evidence.kind != "wrong":
         return ""
@@ -39,7 +38,7 @@ def reference_vote(final: Examination, runner: Runner, narrowed: Mapping[str, st
     if evidence.reference is None or not isinstance(sound, Values) or not isinstance(wrong, Values):
         return ""
     fit = fit_of(case, narrowed)
-    if fit == "overflows" or is_mistaken_on(case):
+    if fit == "overflows":
         return ""
     run = Run(case, REFERENCE, Build("off"), "judge")
     (outcome,) = runner.run([run])

@@ -21,7 +21,6 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.ops.conformance import Unchecked, evaluate
 from miscompile.ops.draws import Draw, draw_call
-from miscompile.ops.reference_bugs import reference_bug
 from miscompile.ops.registry import admitted, specs
 from miscompile.targets.onnxruntime.about import ABOUT as RUNTIME
 
@@ -95,7 +94,7 @@ def references(draw: Draw, runtime: LocalPool) -> Iterator[list[Array | None]]:
         (outcome,) = runtime.run([Run(case_of(draw, RUNTIME.max_ir_version), "onnxruntime", Build("off"))])
         if isinstance(outcome, Values):
             yield [value.numbers() if value else None for value in outcome.results[0]]
-    if reference_bug(draw.call) is None and draw.call.op not in BLIND:
+    if draw.call.op not in BLIND:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

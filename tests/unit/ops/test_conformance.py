@@ -195,7 +195,7 @@ def _reference(results: list[Any] | Exception) -> type:
 
 
 def test_calls_that_the_reference_cannot_run_are_counted_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformance, "ReferenceEvaluator", _reference(NotImplementedError("no Add of (2, 3)")))
+    monkeypatch.setattr(conformance, "evaluator", _reference(NotImplementedError("no Add of (2, 3)")))
     report = check_spec(ADD, samples=4)
     assert report.unchecked == {"NotImplementedError: no Add of N": report.calls}
     assert report.exact == 0
@@ -210,7 +210,7 @@ def test_calls_that_the_reference_cannot_run_are_counted_with_the_reason(monkeyp
     ],
 )
 def test_results_unlike_inference_are_caught(results: list[Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformance, "ReferenceEvaluator", _reference(results))
+    monkeypatch.setattr(conformance, "evaluator", _reference(results))
     with pytest.raises(AssertionError, match=message):
         check_spec(ADD, samples=1)
 

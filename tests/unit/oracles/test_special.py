@@ -13,7 +13,7 @@ from miscompile.core.examination import examine
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
-from miscompile.core.verdict import Holds, Inconclusive, Verdict, Violated
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.oracles.conformance import check_oracle
@@ -248,3 +248,35 @@ def test_the_oracle_conforms() -> None:
     verdict = examine(case, Special("toy"), _Folding(True), random.Random(0)).verdict
     assert isinstance(verdict, Violated)
     assert (verdict.evidence.kind, verdict.evidence.rule) == ("special", "special")
+
+
+def shared(case: Case, both: Sequence[float], other: Sequence[float]) -> str:
+    """The class of what both builds of the toy do, if another implementation gives `other`; empty if it is right."""
+    oracle, value = Special("toy", voters=("reference",)), Values(((floats(*both),),))
+    runs = list(oracle.plan(case, random.Random(0)))
+    verdict = oracle.judge(runs, [value, value])
+    if isinstance(verdict, Needs):
+        verdict = oracle.judge([*runs, *verdict.runs], [value, value, Values(((floats(*other),),))])
+        assert isinstance(verdict, Violated | Holds)
+    return str(verdict.evidence.details["special"]) if isinstance(verdict, Violated) else ""
+
+
+def test_what_both_builds_do_wrong_needs_another_implementation() -> None:
+    case = special_case([node("Exp", "x", "y")], floats(0.0, 100.0))
+    assert shared(case, [1.0, 5.0], [1.0, INF]) == "infinity"
+    assert shared(case, [1.0, 5.0], [1.0, 5.0]) == ""
+    assert shared(case, [1.0, INF], [1.0, 5.0]) == "", "the builds are right, and nobody else is accused"
+
+
+@pytest.mark.parametrize(
+    ("both", "other", "kind"),
+    [
+        ([NAN, 2.0, 3.0], [NAN, NAN, 3.0], "nan"),
+        ([NAN, 2.0, 3.0], [1.0, 2.0, 3.0], "nan"),
+        ([NAN, NAN, 3.0], [1.0, 2.0, 3.0], ""),
+        ([1.0, 2.0, 3.0], [NAN, NAN, 3.0], ""),
+    ],
+)
+def test_a_maximum_may_drop_every_nan_or_none(both: list[float], other: list[float], kind: str) -> None:
+    case = special_case([node("Max", "x z", "y")], floats(NAN, 2.0, 3.0), floats(1.0, NAN, 0.0))
+    assert shared(case, both, other) == kind

@@ -34,6 +34,12 @@ class _Defined(OpRun):  # type: ignore[misc]  # onnx's classes have no types
         found = type(self).definition(Given(tuple(operands), own, opset, named))
         return self._left(operands, own, opset) if found is None else tuple(found)
 
+    def _check_and_fix_outputs(self, results: Any) -> Any:  # noqa: ANN401 - onnx's values
+        """Return results for what has a name alone: the evaluator takes one without for each operand that is left
+        out."""
+        checked = super()._check_and_fix_outputs(results)
+        return tuple(one if name else None for name, one in zip(self.onnx_node.output, checked, strict=False))
+
     def _left(self, operands: tuple[Any, ...], own: Mapping[str, Any], opset: int) -> Any:  # noqa: ANN401
         """Return the results of onnx's own implementation. Raises whatever it raises."""
         node = onnx.helper.make_node(self.onnx_node.op_type, self.onnx_node.input, self.onnx_node.output, **own)

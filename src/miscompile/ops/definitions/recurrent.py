@@ -124,7 +124,8 @@ def _lstm_step(
     forget = 1 - i if input_forget else f(weights.of_both(2, x, hidden) + peep_f * cell)
     cell = forget * cell + i * g(weights.of_both(3, x, hidden))
     output = f(weights.of_both(1, x, hidden) + peep_o * cell)
-    # The page clips "the input of activations", of which h is one. ONNX Runtime clips the other inputs only.
+    # The page clips "the input of activations", and calls the attribute the clip of the cell. ONNX Runtime and OpenVINO
+    # clip what the gates take, and not the cell before h.
     return output * h(cell), cell
 
 

@@ -13,11 +13,9 @@ from miscompile.core.case import Feed
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
 from miscompile.oracles.unspecified.operands import common, numbers, operand, pair, tensors_of, whole
+from miscompile.oracles.unspecified.window_conditions import meets_padding_only, pads_in_two_ways
 
 Condition = Callable[[Instance, Feed], bool]
-
-_ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
-"""The functions of recurrent layers without the attribute `activations`."""
 
 
 def _shifts_too_far(instance: Instance, feed: Feed) -> bool:
@@ -96,12 +94,6 @@ def _clips(instance: Instance, feed: Feed) -> bool:
     return instance.parameters().get("clip") is not None
 
 
-def _odd_norm(instance: Instance, feed: Feed) -> bool:
-    """The norm is of an odd order, of elements of which some are negative."""
-    given, order = numbers(operand(instance, 0)), instance.parameters().get("p", 2)
-    return isinstance(order, int) and order % 2 == 1 and given is not None and bool((given < 0).any())
-
-
 def _second_is_empty(instance: Instance, feed: Feed) -> bool:
     """There is a second operand without elements."""
     given = numbers(operand(instance, 1))
@@ -111,36 +103,6 @@ def _second_is_empty(instance: Instance, feed: Feed) -> bool:
 def _third_is_given(instance: Instance, feed: Feed) -> bool:
     """There is a third operand."""
     return operand(instance, 2) is not None
-
-
-def _steps_nowhere(instance: Instance, feed: Feed) -> bool:
-    """The window has no stride and no dilation."""
-    has = instance.parameters()
-    steps = [has.get(name) for name in ("strides", "dilations")]
-    return all(not isinstance(step, tuple | list) or set(step) <= {1} for step in steps)
-
-
-def _mixes_groups(instance: Instance, feed: Feed) -> bool:
-    """There are groups, and a bias, several results of a group, or other numbers of channels before and after."""
-    x, w, groups = numbers(operand(instance, 0)), numbers(operand(instance, 1)), instance.parameters().get("group", 1)
-    if not isinstance(groups, int) or groups <= 1 or x is None or w is None or min(x.ndim, w.ndim) < 2:
-        return False
-    return operand(instance, 2) is not None or w.shape[1] != 1 or x.shape[1] != groups
-
-
-def _stacks_results(instance: Instance, feed: Feed) -> bool:
-    """A loop has results of each turn, beside the values that it carries."""
-    return len(instance.results) > max(len(instance.inputs) - 2, 0)
-
-
-def _has_activations(instance: Instance, feed: Feed) -> bool:
-    """A recurrent layer has functions of its own where onnx's evaluator has the usual ones, or joins two gates."""
-    has, usual = instance.parameters(), _ACTIVATIONS.get(instance.operator, ())
-    given = has.get("activations")
-    one_way = has.get("direction", "forward") != "bidirectional"
-    if has.get("input_forget") or (instance.operator == "RNN" and one_way):
-        return bool(has.get("input_forget"))
-    return isinstance(given, tuple | list) and tuple(given) != usual * (1 if one_way else 2)
 
 
 def _interpolates_integers(instance: Instance, feed: Feed) -> bool:
@@ -217,18 +179,9 @@ def _squares_overflow(instance: Instance, feed: Feed) -> bool:
     return not largest * largest * value.array.size <= DTYPES[value.dtype].high
 
 
-def _fewer_batches_than_channels(instance: Instance, feed: Feed) -> bool:
-    """The first dimension is less than the second."""
-    given = numbers(operand(instance, 0))
-    return given is not None and given.ndim > 1 and given.shape[0] < given.shape[1]
-
-
-def _ends_early(instance: Instance, feed: Feed) -> bool:
-    """A sequence is shorter than the operand's time axis."""
-    x, lengths = numbers(operand(instance, 0)), numbers(operand(instance, 4))
-    if x is None or lengths is None or x.ndim != 3:
-        return False
-    return bool((lengths < x.shape[1 if instance.parameters().get("layout") else 0]).any())
+def _has_further_results(instance: Instance, feed: Feed) -> bool:
+    """More than the first result has a name."""
+    return sum(map(bool, instance.results)) > 1
 
 
 CONDITIONS: Mapping[str, Condition] = {
@@ -242,16 +195,12 @@ CONDITIONS: Mapping[str, Condition] = {
     "an integer reduction overflows": _sum_overflows,
     "the variance vanishes": _variance_vanishes,
     "squares overflow": _squares_overflow,
-    "fewer batches than channels": _fewer_batches_than_channels,
-    "a sequence ends early": _ends_early,
+    "automatic padding is open": pads_in_two_ways,
+    "a window of padding only": meets_padding_only,
+    "further results are named": _has_further_results,
     "a clip is given": _clips,
-    "an odd norm of negative elements": _odd_norm,
     "second operand is empty": _second_is_empty,
     "third operand is given": _third_is_given,
-    "no stride and no dilation": _steps_nowhere,
-    "groups are mixed": _mixes_groups,
-    "results of turns": _stacks_results,
-    "activations are given": _has_activations,
     "interpolated integers": _interpolates_integers,
     "first operand is empty": _is_empty,
     "a fraction scales integers": _scales_integers,

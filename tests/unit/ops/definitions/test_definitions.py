@@ -49,4 +49,4 @@ def test_a_definition_computes_what_the_node_cases_of_its_operator_expect(operat
                     err_msg=case.name,
                 )
             checked += 1
-    assert checked
+    assert checked or operator == "GlobalLpPool", "onnx has no node case of it"

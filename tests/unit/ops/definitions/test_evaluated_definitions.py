@@ -130,6 +130,25 @@ def test_small_integers_wrap_where_they_become_other_small_ones() -> None:
     assert found.tolist() == [15, 3, 8]
 
 
+def quantised(*shape: int) -> Array:
+    return RANDOM.integers(0, 256, shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 7), (1, 4, 5, 6), (1, 4, 3, 4, 5)])
+@pytest.mark.parametrize("attributes", [{}, {"group": 2}, {"auto_pad": "SAME_LOWER", "group": 2}])
+def test_a_quantised_convolution_has_a_scale_for_each_filter(
+    shape: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    filters = RANDOM.integers(-128, 128, (6, 4 // attributes.get("group", 1), *(2 for _ in shape[2:]))).astype(np.int8)
+    scales = RANDOM.random(6).astype(np.float32) + np.float32(0.1)
+    operands = [
+        quantised(*shape), np.array(0.5, np.float32), np.array(100, np.uint8), filters, scales, np.zeros(6, np.int8),
+        np.array(33.3, np.float32), np.array(90, np.uint8), RANDOM.integers(-999, 999, 6).astype(np.int32),
+    ]  # fmt: skip
+    made = model("QLinearConv", operands, 13, **attributes)
+    agree(ours(made, operands), theirs(made, {f"x{place}": one for place, one in enumerate(operands)}))
+
+
 def loop(turns: int, *, condition: bool) -> onnx.ModelProto:
     """Return a Loop that adds one to a state, and gives a scalar and a matrix in each turn."""
     scalar = helper.make_node("ReduceSum", ["state"], ["row"], keepdims=0)

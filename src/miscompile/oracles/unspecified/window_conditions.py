@@ -1,0 +1,42 @@
+"""Conditions of unspecified behaviour of windows that move over spatial axes: pooling and transposed convolution."""
+
+from typing import Any
+
+import numpy as np
+
+from miscompile.core.case import Feed
+from miscompile.instances.instance import Instance
+from miscompile.ops.definitions.given import Given
+from miscompile.ops.definitions.windows import windows
+from miscompile.oracles.unspecified.operands import numbers, operand
+
+
+def pads_in_two_ways(instance: Instance, feed: Feed) -> bool:
+    """An automatic padding for which the page has two formulas that differ, or one that gives a negative number."""
+    given = _given(instance)
+    automatic = given.text("auto_pad", "NOTSET")
+    if automatic == "VALID":
+        return bool(given.integer("ceil_mode", 0))
+    kernel = given.integers("kernel_shape") or ()
+    ones = (1,) * len(kernel)
+    strides, dilations = given.integers("strides") or ones, given.integers("dilations") or ones
+    rows = zip(kernel, strides, dilations, strict=False)
+    return automatic.startswith("SAME") and any(stride > (size - 1) * step + 1 for size, stride, step in rows)
+
+
+def meets_padding_only(instance: Instance, feed: Feed) -> bool:
+    """A window without an element of the operand."""
+    given, x = _given(instance), numbers(operand(instance, 0))
+    spatial = () if x is None else x.shape[2:]
+    lists = [given.integers(name) or (1,) * len(spatial) for name in ("kernel_shape", "strides", "dilations")]
+    pads = given.integers("pads") or (0,) * 2 * len(spatial)
+    if any(len(one) != len(spatial) or min(one, default=1) < 1 for one in lists) or len(pads) != 2 * len(spatial):
+        return False  # no valid node
+    return not all(one.inside().any(axis=1).all() for one in windows(given, spatial))
+
+
+def _given(instance: Instance) -> Given:
+    """Return the attributes as a definition gets them; the kernel of a convolution is that of its weights."""
+    weights = numbers(operand(instance, 1))
+    own: dict[str, Any] = {} if weights is None else {"kernel_shape": np.asarray(weights).shape[2:]}
+    return Given((), own | instance.parameters(), instance.version, ())
