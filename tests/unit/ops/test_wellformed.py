@@ -12,17 +12,17 @@ from miscompile.ops.page_rules import broadcasts_to, different_axes
 from miscompile.ops.registry import specs, well_formed
 from miscompile.ops.spec import Call, Operand
 
-Given = tuple[int, ...] | list[int] | float | None
+EvaluatedCall = tuple[int, ...] | list[int] | float | None
 """A shape; or a list, the elements of a known int64 vector; or a number, a known scalar; or nothing."""
 
 
 def call(
-    op: str, given: Sequence[Given], settings: Mapping[str, PlainValue | None] | None = None, outputs: int = 1
+    op: str, given: Sequence[EvaluatedCall], settings: Mapping[str, PlainValue | None] | None = None, outputs: int = 1
 ) -> Call:
     return Call(op, tuple(map(operand, range(len(given)), given)), attributes(settings or {}), outputs)
 
 
-def operand(place: int, given: Given) -> Operand | None:
+def operand(place: int, given: EvaluatedCall) -> Operand | None:
     if given is None:
         return None
     if isinstance(given, tuple):
@@ -31,7 +31,7 @@ def operand(place: int, given: Given) -> Operand | None:
     return Operand(f"c{place}", value.dtype.name, value.shape, measure(value), value)
 
 
-FINE: list[tuple[str, Sequence[Given], Mapping[str, PlainValue | None], int]] = [
+FINE: list[tuple[str, Sequence[EvaluatedCall], Mapping[str, PlainValue | None], int]] = [
     ("EyeLike", [(2, 3)], {}, 1),
     ("MatMul", [(3,), (2, 3, 1)], {}, 1),
     ("Clip", [(2, 3), (), ()], {}, 1),
@@ -78,7 +78,7 @@ FINE: list[tuple[str, Sequence[Given], Mapping[str, PlainValue | None], int]] = 
     ("ReduceSum", [(2, 3), [0, -1]], {"keepdims": 0}, 1),
 ]
 
-BROKEN: list[tuple[str, Sequence[Given], Mapping[str, PlainValue | None], int]] = [
+BROKEN: list[tuple[str, Sequence[EvaluatedCall], Mapping[str, PlainValue | None], int]] = [
     ("EyeLike", [(3,)], {}, 1),
     ("EyeLike", [(1, 2, 3)], {}, 1),
     ("MatMul", [(), (3, 1)], {}, 1),
@@ -143,14 +143,14 @@ BROKEN: list[tuple[str, Sequence[Given], Mapping[str, PlainValue | None], int]] 
 
 @pytest.mark.parametrize(("op", "given", "settings", "outputs"), FINE)
 def test_a_call_by_the_page_is_well_formed(
-    op: str, given: Sequence[Given], settings: Mapping[str, PlainValue | None], outputs: int
+    op: str, given: Sequence[EvaluatedCall], settings: Mapping[str, PlainValue | None], outputs: int
 ) -> None:
     assert well_formed(call(op, given, settings, outputs))
 
 
 @pytest.mark.parametrize(("op", "given", "settings", "outputs"), BROKEN)
 def test_a_call_against_the_page_is_refused_by_the_guard_of_its_spec(
-    op: str, given: Sequence[Given], settings: Mapping[str, PlainValue | None], outputs: int
+    op: str, given: Sequence[EvaluatedCall], settings: Mapping[str, PlainValue | None], outputs: int
 ) -> None:
     made = call(op, given, settings, outputs)
     assert not well_formed(made)

@@ -10,18 +10,18 @@ import numpy as np
 from miscompile.base.dtypes import BY_CODE, SMALL_INTEGERS
 from miscompile.core.tensor import Array, tensor
 from miscompile.graph.foreign import from_foreign, to_foreign
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def erf(given: Given) -> tuple[Array]:
+def erf(given: EvaluatedCall) -> tuple[Array]:
     """Erf, in double precision; onnx's evaluator rounds it to float32."""
     x = given.operand(0)
     return (np.asarray(_ERF(wide(x))).astype(x.dtype),)
 
 
-def shrink(given: Given) -> tuple[Array] | None:
+def shrink(given: EvaluatedCall) -> tuple[Array] | None:
     """Shrink of integers by whole numbers; onnx's evaluator computes it in float64, which 64 bits do not fit."""
     x, bias, bound = given.operand(0), given.real("bias", 0.0), given.real("lambd", 0.5)
     if x.dtype.kind not in "iu" or not bias.is_integer() or not math.isfinite(bound):
@@ -32,12 +32,12 @@ def shrink(given: Given) -> tuple[Array] | None:
     return (np.where(below, x + step, np.where(above, x - step, np.zeros_like(x))),)
 
 
-def cast(given: Given) -> tuple[Array] | None:
+def cast(given: EvaluatedCall) -> tuple[Array] | None:
     """Cast between integers of fewer than eight bits, which wrap around; onnx's evaluator has no such conversion."""
     return _between_small(given.operand(0), BY_CODE[given.integer("to", 0)].name)
 
 
-def cast_like(given: Given) -> tuple[Array] | None:
+def cast_like(given: EvaluatedCall) -> tuple[Array] | None:
     """CastLike between integers of fewer than eight bits."""
     return _between_small(given.operand(0), from_foreign(given.operand(1)).dtype)
 

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
-from miscompile.ops.definitions.given import Definition, Given
+from miscompile.ops.definitions.evaluated_call import Definition, EvaluatedCall
 from miscompile.ops.definitions.loop import Loop
 from miscompile.ops.definitions.table import DEFINITIONS
 
@@ -31,7 +31,7 @@ class _Defined(OpRun):  # type: ignore[misc]  # onnx's classes have no types
         own = {name: value for name, value in attributes.items() if name in names}
         named = tuple(map(bool, self.onnx_node.output))
         opset = self.run_params["opsets"][self.op_domain]
-        found = type(self).definition(Given(tuple(operands), own, opset, named))
+        found = type(self).definition(EvaluatedCall(tuple(operands), own, opset, named))
         return self._left(operands, own, opset) if found is None else tuple(found)
 
     def _check_and_fix_outputs(self, results: Any) -> Any:  # noqa: ANN401 - onnx's values

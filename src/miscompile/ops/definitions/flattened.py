@@ -10,13 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Definition, Given, wide
+from miscompile.ops.definitions.evaluated_call import Definition, EvaluatedCall, wide
 
 _OF_ONE_AXIS = 13
 
 
 def _of_matrix(function: Callable[[Array], Array]) -> Definition:
-    def define(given: Given) -> tuple[Array] | None:
+    def define(given: EvaluatedCall) -> tuple[Array] | None:
         if given.opset >= _OF_ONE_AXIS:
             return None
         x, axis = given.operand(0), given.integer("axis", 1)

@@ -6,13 +6,13 @@ https://onnx.ai/onnx/operators/onnx__OneHot.html, onnx__Unique.html, onnx__Shape
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 
 _FROM_THE_END = 11
 """The opset since which OneHot counts negative indices from the end."""
 
 
-def one_hot(given: Given) -> tuple[Array]:
+def one_hot(given: EvaluatedCall) -> tuple[Array]:
     """OneHot: `on` where an index equals its place along the new axis, `off` elsewhere.
 
     onnx's evaluator computes off + (on - off), which rounds and overflows.
@@ -30,7 +30,7 @@ def one_hot(given: Given) -> tuple[Array]:
     return (result,)
 
 
-def unique(given: Given) -> tuple[Array, ...]:
+def unique(given: EvaluatedCall) -> tuple[Array, ...]:
     """Unique: the distinct elements, or slices along an axis, sorted or in the order of their first places.
 
     onnx's evaluator sorts them in any case if only they have a name, and takes the slices of the first axis.
@@ -49,7 +49,7 @@ def unique(given: Given) -> tuple[Array, ...]:
     return found[0], *(one.astype(np.int64) for one in found[1 : len(given.named)])
 
 
-def shape(given: Given) -> tuple[Array]:
+def shape(given: EvaluatedCall) -> tuple[Array]:
     """Shape: the sizes between two axes, which are clamped to the rank.
 
     onnx's evaluator counts an end before the first axis from the back again.

@@ -6,16 +6,16 @@ https://onnx.ai/onnx/operators/onnx__Det.html, onnx__AffineGrid.html
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 
-def det(given: Given) -> tuple[Array]:
+def det(given: EvaluatedCall) -> tuple[Array]:
     """Det, in double precision; onnx's evaluator gives 16-bit floats another type."""
     x = given.operand(0)
     return (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),)
 
 
-def affine_grid(given: Given) -> tuple[Array] | None:
+def affine_grid(given: EvaluatedCall) -> tuple[Array] | None:
     """AffineGrid: transformed coordinates of a grid over [-1, 1], in the type of `theta`.
 
     onnx's evaluator gives float32 for float64.

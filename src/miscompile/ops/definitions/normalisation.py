@@ -9,14 +9,14 @@ import numpy as np
 from miscompile.base.dtypes import BY_CODE
 from miscompile.core.tensor import Array, tensor
 from miscompile.graph.foreign import to_foreign
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 _TEST_BY_RESULTS, _TEST_BY_ATTRIBUTE = 7, 14
 """The opsets since which the number of results, and then an attribute, tells whether BatchNormalization trains."""
 _RATIO_AS_OPERAND, _MASK_OF_BOOL = 12, 10
 
 
-def batch_normalization(given: Given) -> tuple[Array, ...] | None:
+def batch_normalization(given: EvaluatedCall) -> tuple[Array, ...] | None:
     """BatchNormalization by the mean and the variance that it gets.
 
     onnx's evaluator takes the statistics of the batch before opset 14. Training is left to it.
@@ -31,7 +31,7 @@ def batch_normalization(given: Given) -> tuple[Array, ...] | None:
     return (scaled.astype(x.dtype),)
 
 
-def _trains(given: Given) -> bool:
+def _trains(given: EvaluatedCall) -> bool:
     if given.opset >= _TEST_BY_ATTRIBUTE:
         return bool(given.integer("training_mode", 0))
     if given.opset >= _TEST_BY_RESULTS:
@@ -39,7 +39,7 @@ def _trains(given: Given) -> bool:
     return not given.integer("is_test", 0)
 
 
-def layer_normalization(given: Given) -> tuple[Array, ...]:
+def layer_normalization(given: EvaluatedCall) -> tuple[Array, ...]:
     """LayerNormalization; onnx's evaluator gives Mean and InvStdDev the type of X instead of that of the stash."""
     x, axis = given.operand(0), given.integer("axis", -1)
     axes, bias = tuple(range(axis % x.ndim, x.ndim)), given.optional(2)
@@ -51,7 +51,7 @@ def layer_normalization(given: Given) -> tuple[Array, ...]:
     return found[: len(given.named)]
 
 
-def dropout(given: Given) -> tuple[Array, ...] | None:
+def dropout(given: EvaluatedCall) -> tuple[Array, ...] | None:
     """Dropout before opset 12 outside of training, where it drops nothing."""
     if given.opset >= _RATIO_AS_OPERAND or (given.opset < _TEST_BY_RESULTS and not given.integer("is_test", 0)):
         return None
@@ -60,7 +60,7 @@ def dropout(given: Given) -> tuple[Array, ...] | None:
     return (x, mask)[: len(given.named)]
 
 
-def local_response(given: Given) -> tuple[Array]:
+def local_response(given: EvaluatedCall) -> tuple[Array]:
     """LRN: each element divided by a power of the sum of squares of its neighbours in the axis of channels.
 
     onnx's evaluator goes over the batch instead of the channels, and takes four dimensions only.
@@ -76,7 +76,7 @@ def local_response(given: Given) -> tuple[Array]:
     return ((wide(x) / (bias + alpha / size * sums) ** beta).astype(x.dtype),)
 
 
-def lp_normalization(given: Given) -> tuple[Array]:
+def lp_normalization(given: EvaluatedCall) -> tuple[Array]:
     """LpNormalization: the elements divided by the norm of an axis; zero where the norm is zero.
 
     onnx's evaluator sums the elements of the norm of first order with their signs.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 from miscompile.ops.definitions.windows import Windows, windows
 
 
-def average_pool(given: Given) -> tuple[Array]:
+def average_pool(given: EvaluatedCall) -> tuple[Array]:
     """AveragePool: the sum of each window, divided by its number of elements.
 
     With count_include_pad, padding counts as elements, but not what ceil_mode lets a window reach behind it. onnx's
@@ -35,7 +35,7 @@ def average_pool(given: Given) -> tuple[Array]:
         return ((_sums(wide(x), axes) / divisors).astype(x.dtype),)
 
 
-def lp_pool(given: Given) -> tuple[Array] | None:
+def lp_pool(given: EvaluatedCall) -> tuple[Array] | None:
     """LpPool: the norm of order p of each window, in which padding counts as zeros.
 
     onnx's evaluator multiplies the mean of a window that reaches behind the padded axis, for ceil_mode, by the number
@@ -50,7 +50,7 @@ def lp_pool(given: Given) -> tuple[Array] | None:
         return ((_sums(np.abs(wide(x)) ** p, windows(given, x.shape[2:])) ** (1 / p)).astype(x.dtype),)
 
 
-def max_pool(given: Given) -> tuple[Array, Array]:
+def max_pool(given: EvaluatedCall) -> tuple[Array, Array]:
     """MaxPool: the largest element of each window and, as Indices, its place in the flat X.
 
     Of equal elements it is the first of the window, and NaN is larger than any number. storage_order 1 counts the
@@ -72,13 +72,13 @@ def max_pool(given: Given) -> tuple[Array, Array]:
     return values, _by_columns(places, x.shape) if given.integer("storage_order", 0) else places
 
 
-def global_max_pool(given: Given) -> tuple[Array]:
+def global_max_pool(given: EvaluatedCall) -> tuple[Array]:
     """GlobalMaxPool: the largest element of each channel. onnx's evaluator is right with two spatial axes only."""
     x = given.operand(0)
     return (wide(x).max(axis=tuple(range(2, x.ndim)), keepdims=True, initial=-np.inf).astype(x.dtype),)
 
 
-def global_average_pool(given: Given) -> tuple[Array]:
+def global_average_pool(given: EvaluatedCall) -> tuple[Array]:
     """GlobalAveragePool: the mean of each channel, NaN for no elements.
 
     onnx's evaluator refuses an empty batch, and sums in the type of X, in which a sum of bfloat16 soon stands still.
@@ -89,7 +89,7 @@ def global_average_pool(given: Given) -> tuple[Array]:
         return (np.divide(sums, math.prod(x.shape[2:])).astype(x.dtype),)
 
 
-def global_lp_pool(given: Given) -> tuple[Array] | None:
+def global_lp_pool(given: EvaluatedCall) -> tuple[Array] | None:
     """GlobalLpPool: the norm of order p of each channel, which onnx's evaluator does not have.
 
     p is a float before opset 2, and an integer since.

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 from miscompile.ops.definitions.windows import windows
 
 
-def qlinear_conv(given: Given) -> tuple[Array]:
+def qlinear_conv(given: EvaluatedCall) -> tuple[Array]:
     """QLinearConv: an exact convolution of integers, scaled and rounded once.
 
     onnx's evaluator broadcasts the scales of filters over images only.
@@ -33,7 +33,7 @@ def _centred(value: Array, zero: Array, axis: int) -> Array:
     return np.asarray(wide(value) - wide(zero).reshape(shape))
 
 
-def _convolved(given: Given, x: Array, w: Array) -> Array:
+def _convolved(given: EvaluatedCall, x: Array, w: Array) -> Array:
     """Return the convolution of integers in double precision, which holds their sums exactly."""
     groups, filters, kernel = given.integer("group", 1), w.shape[0], w.shape[2:]
     spatial = windows(replace(given, attributes={**given.attributes, "kernel_shape": kernel}), x.shape[2:])

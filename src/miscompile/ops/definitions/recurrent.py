@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 _Function = Callable[[Array], Array]
 _Step = Callable[["_Weights", Sequence[_Function], Array, tuple[Array, ...]], tuple[Array, ...]]
@@ -81,18 +81,18 @@ class _Layer:
     step: _Step
 
 
-def rnn(given: Given) -> tuple[Array, ...]:
+def rnn(given: EvaluatedCall) -> tuple[Array, ...]:
     """RNN: Y [steps, directions, batch, hidden] and Y_h [directions, batch, hidden]."""
     return _results(given, _Layer(1, ("Tanh",), (_HIDDEN,), _rnn_step))
 
 
-def gru(given: Given) -> tuple[Array, ...]:
+def gru(given: EvaluatedCall) -> tuple[Array, ...]:
     """GRU: Y [steps, directions, batch, hidden] and Y_h [directions, batch, hidden]."""
     step = partial(_gru_step, given.integer("linear_before_reset", 0) != 0)
     return _results(given, _Layer(3, ("Sigmoid", "Tanh"), (_HIDDEN,), step))
 
 
-def lstm(given: Given) -> tuple[Array, ...]:
+def lstm(given: EvaluatedCall) -> tuple[Array, ...]:
     """LSTM: Y [steps, directions, batch, hidden], and Y_h and Y_c [directions, batch, hidden]."""
     step = partial(_lstm_step, given.integer("input_forget", 0) != 0)
     return _results(given, _Layer(4, ("Sigmoid", "Tanh", "Tanh"), (_HIDDEN, _CELL), step))
@@ -129,7 +129,7 @@ def _lstm_step(
     return output * h(cell), cell
 
 
-def _results(given: Given, layer: _Layer) -> tuple[Array, ...]:
+def _results(given: EvaluatedCall, layer: _Layer) -> tuple[Array, ...]:
     """Return as many results as the node lists; those between them that have no name are computed too.
 
     All is computed in float64 with the dimensions of layout 0, and rounded once.
@@ -151,7 +151,7 @@ _Cell = Callable[[Array, tuple[Array, ...]], tuple[Array, ...]]
 """A step whose weights and functions are given."""
 
 
-def _runs(given: Given, layer: _Layer) -> Iterator[tuple[_Cell, tuple[Array, ...], bool]]:
+def _runs(given: EvaluatedCall, layer: _Layer) -> Iterator[tuple[_Cell, tuple[Array, ...], bool]]:
     """Yield the cell of each direction, its initial states, and whether it goes backwards."""
     directions = _BACKWARD[given.text("direction", "forward")]
     count = len(layer.functions)
@@ -178,7 +178,7 @@ def _run(cell: _Cell, x: Array, lengths: Array, states: tuple[Array, ...], backw
     return y, *states
 
 
-def _lengths(given: Given, steps: int, batch: int) -> Array:
+def _lengths(given: EvaluatedCall, steps: int, batch: int) -> Array:
     """Return the steps of each entry of the batch. Raises ValueError where they are no such numbers."""
     found = given.optional(_SEQUENCE_LENS)
     lengths = np.full(batch, steps) if found is None else np.asarray(found).astype(np.int64)
@@ -187,7 +187,7 @@ def _lengths(given: Given, steps: int, batch: int) -> Array:
     return lengths
 
 
-def _weights(given: Given, direction: int, gates: int) -> _Weights:
+def _weights(given: EvaluatedCall, direction: int, gates: int) -> _Weights:
     """Return the weights of one direction. The hidden size is that of R, as the attribute may be left out."""
     w, r = wide(given.operand(1))[direction], wide(given.operand(2))[direction]
     hidden = r.shape[-1]
@@ -197,7 +197,7 @@ def _weights(given: Given, direction: int, gates: int) -> _Weights:
     return _Weights(w.reshape(gates, hidden, w.shape[-1]), r.reshape(gates, hidden, hidden), wb, rb, peepholes)
 
 
-def _initial(given: Given, layer: _Layer, direction: int) -> tuple[Array, ...]:
+def _initial(given: EvaluatedCall, layer: _Layer, direction: int) -> tuple[Array, ...]:
     """Return the initial states of one direction, each [batch, hidden]: zeros where they are left out."""
     layout = given.integer("layout", 0)  # also the axis of the directions
     shape = (given.operand(0).shape[1 - layout], given.operand(2).shape[-1])
@@ -205,7 +205,7 @@ def _initial(given: Given, layer: _Layer, direction: int) -> tuple[Array, ...]:
     return tuple(np.zeros(shape) if one is None else wide(one).take(direction, layout).reshape(shape) for one in found)
 
 
-def _functions(given: Given, defaults: tuple[str, ...]) -> list[_Function]:
+def _functions(given: EvaluatedCall, defaults: tuple[str, ...]) -> list[_Function]:
     """Return the activation functions of all directions, which clip what they take where the node says so.
 
     Each function takes the next alpha and the next beta, if it has them. Raises KeyError for a function that the page

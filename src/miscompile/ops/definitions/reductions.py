@@ -3,10 +3,10 @@
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 
 
-def reduce_sum_square(given: Given) -> tuple[Array] | None:
+def reduce_sum_square(given: EvaluatedCall) -> tuple[Array] | None:
     """ReduceSumSquare of integers, which keeps their type; onnx's evaluator sums them in 64 bits."""
     x = given.operand(0)
     if x.dtype.kind not in "iu":

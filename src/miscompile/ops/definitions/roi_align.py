@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Samples:
     weight_above: Array
 
 
-def roi_align(given: Given) -> tuple[Array]:
+def roi_align(given: EvaluatedCall) -> tuple[Array]:
     """RoiAlign: X, of shape (batch, channels, height, width), pooled over bins of each region of interest.
 
     Before opset 16 regions are not moved by half an element; onnx's evaluator moves them in all sets.

@@ -15,7 +15,7 @@ from miscompile.ops.definitions import (
     roi_align,
     transposed_convolution,
 )
-from miscompile.ops.definitions.given import Definition
+from miscompile.ops.definitions.evaluated_call import Definition
 
 DEFINITIONS: Mapping[str, Definition] = {
     "AffineGrid": linear.affine_grid,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given, wide
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 
-def transposed_convolution(given: Given) -> tuple[Array]:
+def transposed_convolution(given: EvaluatedCall) -> tuple[Array]:
     """ConvTranspose: each element of X adds the kernel, times the element, at a multiple of the strides.
 
     X has the shape (batch, channels, spatial axes...), W (channels, features / group, kernel...), B (features). The
@@ -34,7 +34,11 @@ def transposed_convolution(given: Given) -> tuple[Array]:
 
 
 def _cut(
-    given: Given, spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    given: EvaluatedCall,
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
 ) -> tuple[list[int], list[int]]:
     """Return for each axis where the result begins in the whole sum, and its size."""
     rank, auto_pad = len(spatial), given.text("auto_pad", "NOTSET")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Given
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Windows:
         return np.concatenate([values, beside], axis).take(places, axis)
 
 
-def windows(given: Given, spatial: Sequence[int]) -> tuple[Windows, ...]:
+def windows(given: EvaluatedCall, spatial: Sequence[int]) -> tuple[Windows, ...]:
     """Return the windows along each of the axes with the sizes `spatial`."""
     rank = len(spatial)
     kernel, ones = given.integers("kernel_shape") or (), (1,) * rank

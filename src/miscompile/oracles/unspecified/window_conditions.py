@@ -6,7 +6,7 @@ import numpy as np
 
 from miscompile.core.case import Feed
 from miscompile.instances.instance import Instance
-from miscompile.ops.definitions.given import Given
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 from miscompile.ops.definitions.windows import windows
 from miscompile.oracles.unspecified.operands import numbers, operand
 
@@ -35,8 +35,8 @@ def meets_padding_only(instance: Instance, feed: Feed) -> bool:
     return not all(one.inside().any(axis=1).all() for one in windows(given, spatial))
 
 
-def _given(instance: Instance) -> Given:
+def _given(instance: Instance) -> EvaluatedCall:
     """Return the attributes as a definition gets them; the kernel of a convolution is that of its weights."""
     weights = numbers(operand(instance, 1))
     own: dict[str, Any] = {} if weights is None else {"kernel_shape": np.asarray(weights).shape[2:]}
-    return Given((), own | instance.parameters(), instance.version, ())
+    return EvaluatedCall((), own | instance.parameters(), instance.version, ())

@@ -13,8 +13,8 @@ from onnx import helper
 
 from miscompile.core.tensor import Array
 from miscompile.ops.definitions import recurrent
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 from miscompile.ops.definitions.evaluator import evaluator
-from miscompile.ops.definitions.given import Given
 
 OPERATORS = {"RNN": recurrent.rnn, "GRU": recurrent.gru, "LSTM": recurrent.lstm}
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -285,7 +285,7 @@ def test_sizes_of_zero(operator: str, layout: int, steps: int, batch: int) -> No
     # Without an evaluator or ONNX Runtime, whose GRU and LSTM abort the process on a batch of none.
     x = np.ones((batch, steps, 2) if layout else (steps, batch, 2), np.float32)
     w, r = (np.ones((2, 3 * GATES[operator], size), np.float32) for size in (2, 3))
-    given = Given((x, w, r), {"direction": "bidirectional", "layout": layout}, 22, (True, True))
+    given = EvaluatedCall((x, w, r), {"direction": "bidirectional", "layout": layout}, 22, (True, True))
     found = OPERATORS[operator](given)
     shapes = [(batch, steps, 2, 3), (batch, 2, 3)] if layout else [(steps, 2, batch, 3), (2, batch, 3)]
     assert [one.shape for one in found] == shapes
@@ -315,6 +315,6 @@ def test_what_the_page_does_not_allow_is_refused(
     attributes: dict[str, Any], lengths: list[int], error: type[Exception]
 ) -> None:
     x, weights = np.ones((2, 1, 1), np.float32), np.ones((2, 1, 1), np.float32)
-    given = Given((x, weights, weights, None, np.array(lengths, np.int32)), attributes, 22, (True,))
+    given = EvaluatedCall((x, weights, weights, None, np.array(lengths, np.int32)), attributes, 22, (True,))
     with pytest.raises(error):
         recurrent.rnn(given)

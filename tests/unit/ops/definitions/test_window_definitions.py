@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from miscompile.core.tensor import Array
-from miscompile.ops.definitions.given import Definition, Given
+from miscompile.ops.definitions.evaluated_call import Definition, EvaluatedCall
 from miscompile.ops.definitions.pooling import (
     average_pool,
     global_average_pool,
@@ -62,7 +62,7 @@ def runtime(op: str, opset: int, operands: Sequence[Array], attributes: Attribut
 
 
 def ours(definition: Definition, opset: int, operands: Sequence[Array], attributes: Attributes) -> list[Array]:
-    found = definition(Given(tuple(operands), attributes, opset, (True, True)))
+    found = definition(EvaluatedCall(tuple(operands), attributes, opset, (True, True)))
     assert found is not None
     return [one for one in found if one is not None]
 
@@ -338,9 +338,9 @@ def test_overflow_gives_infinity_without_a_warning() -> None:
 
 def test_the_first_norms_are_left_to_onnx() -> None:
     x = np.ones((1, 1, 2), np.float32)
-    assert lp_pool(Given((x,), {"kernel_shape": [2], "p": 2.0}, 1, (True,))) is None
-    assert lp_pool(Given((x,), {"kernel_shape": [2], "p": 0}, 22, (True,))) is None
-    assert global_lp_pool(Given((x,), {"p": 0}, 22, (True,))) is None
+    assert lp_pool(EvaluatedCall((x,), {"kernel_shape": [2], "p": 2.0}, 1, (True,))) is None
+    assert lp_pool(EvaluatedCall((x,), {"kernel_shape": [2], "p": 0}, 22, (True,))) is None
+    assert global_lp_pool(EvaluatedCall((x,), {"p": 0}, 22, (True,))) is None
 
 
 def transposed(weights: Sequence[float], x: Sequence[float], **attributes: Any) -> Any:

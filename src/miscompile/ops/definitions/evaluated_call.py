@@ -10,7 +10,7 @@ from miscompile.core.tensor import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class EvaluatedCall:
     """One call: `operands` (None for one that is left out), the `attributes` that the node has, the opset of the
     model, and for each result whether it has a name.
 
@@ -51,7 +51,7 @@ class Given:
         return None if found is None else tuple(int(one) for one in found)
 
 
-Definition = Callable[[Given], Sequence[Array | None] | None]
+Definition = Callable[[EvaluatedCall], Sequence[Array | None] | None]
 """A definition returns the results, or None for a call that it leaves to onnx's evaluator."""
 
 
