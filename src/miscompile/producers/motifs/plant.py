@@ -354,7 +354,7 @@ class _Planter:
         if shape and self._hit(self.mutations.weight_shape):
             shape[int(self.rng.random() * len(shape))] = 1
         if self._hit(self.mutations.weight_shape):
-            shape.insert(0, 1)
+            shape[:0] = [1] * (1 + int(self.rng.random() * 2))
         span = choose_range(dtype, self.scope.style, statement.within)
         if self._hit(self.mutations.constant_input):
             return self.scope.new_input(dtype, tuple(shape), span)
