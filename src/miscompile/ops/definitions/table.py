@@ -42,6 +42,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "GlobalLpPool": pooling.global_lp_pool,
     "QLinearConv": quantised.qlinear_conv,
     "RNN": recurrent.rnn,
+    "ReduceLogSumExp": reductions.reduce_log_sum_exp,
     "ReduceSumSquare": reductions.reduce_sum_square,
     "RoiAlign": roi_align.roi_align,
     "Shape": indexing.shape,
