@@ -111,11 +111,15 @@ SPECS = (
         special=around(FUNCTION, UNIT),
     ),
     unary("Atan", monotone(math.atan), since=7),
-    unary("Sinh", monotone(math.sinh), domain=(-6, 6), since=9, special=around(FUNCTION, EXPONENTIAL)),
+    unary(
+        "Sinh", monotone(math.sinh), domain=(-6, 6), since=9, approximated=True, special=around(FUNCTION, EXPONENTIAL)
+    ),
     unary("Cosh", _cosh, domain=(-6, 6), since=9, special=around(FUNCTION, EXPONENTIAL)),
-    unary("Asinh", monotone(math.asinh), since=9, special=around(FUNCTION, SQUARES)),
+    unary("Asinh", monotone(math.asinh), since=9, approximated=True, special=around(FUNCTION, SQUARES)),
     unary("Acosh", monotone(math.acosh), domain=(1.01, math.inf), since=9, special=around(FUNCTION, UNIT)),
-    unary("Atanh", monotone(math.atanh), domain=(-0.98, 0.98), since=9, special=around(FUNCTION, UNIT)),
+    unary(
+        "Atanh", monotone(math.atanh), domain=(-0.98, 0.98), since=9, approximated=True, special=around(FUNCTION, UNIT)
+    ),
     unary("Tanh", monotone(math.tanh), approximated=True, special=around(FUNCTION, EXPONENTIAL)),
     unary("Erf", monotone(math.erf), approximated=True),
     unary("Floor", monotone(math.floor, integral=True), exactness=_INDEX, special=around(FUNCTION, WHOLE)),

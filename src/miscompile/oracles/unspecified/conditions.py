@@ -116,9 +116,9 @@ def _first_is_whole(instance: Instance) -> bool:
     return given is not None and given.dtype.kind in "iub"
 
 
-def _scales_integers(instance: Instance, feed: Feed) -> bool:
-    """Integers are multiplied by a fraction."""
-    factors = [instance.parameters().get(name) for name in ("alpha", "beta")]
+def _meets_fraction(instance: Instance, feed: Feed) -> bool:
+    """Integers are multiplied by a fraction, or one is added to them."""
+    factors = [instance.parameters().get(name) for name in ("alpha", "beta", "bias")]
     return _first_is_whole(instance) and any(isinstance(one, float) and not one.is_integer() for one in factors)
 
 
@@ -203,7 +203,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "third operand is given": _third_is_given,
     "interpolated integers": _interpolates_integers,
     "first operand is empty": _is_empty,
-    "a fraction scales integers": _scales_integers,
+    "a fraction beside integers": _meets_fraction,
     "NaN becomes float4e2m1": _becomes_four_bits,
     "no range": _has_no_range,
     "third operand is a negative variance": _has_negative_variance(2),
