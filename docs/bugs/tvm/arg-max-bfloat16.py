@@ -1,0 +1,47 @@
+"""Apache TVM (Relax on the CPU): an error on a valid model with BF16ComputeLegalize
+
+BF16ComputeLegalize makes float32 of the value of a binding and leaves its variable bfloat16, so that ArgMax and
+ArgMin of bfloat16, and Hardmax, which contains ArgMax, cannot be compiled.
+
+Seen with apache-tvm 0.27.0.post1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 18]>
+g (bfloat16[2] x) => (int64[1] y) { y = ArgMax (x) }
+""")
+
+
+def run(feed):
+    """Import the model, compile it with the default pipeline; return the outputs."""
+    module = from_onnx(model)
+    executable = tvm.compile(module, tvm.target.Target({"kind": "llvm"}))
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    found = machine["main"](*[tvm.runtime.tensor(value) for value in feed])
+    return [value.numpy() for value in ([found] if hasattr(found, "numpy") else found)]
+
+
+print("tvm", tvm.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+feed = [np.array([1, 2], ml_dtypes.bfloat16)]
+try:
+    run(feed)
+except Exception as error:
+    if "StructuralEqual" not in str(error):
+        raise
+    print(f"BUG: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    sys.exit(1)
+print("the bug does not show")

@@ -1,0 +1,46 @@
+"""Apache TVM (Relax on the CPU): an error on a valid model with Unique
+
+Unique without `axis` calls numpy, whose inverse indices have the shape of the operand since numpy 2; ONNX has them as
+a vector. A matrix raises, and a scalar gives a scalar.
+
+Seen with apache-tvm 0.27.0.post1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 18]>
+g (float[2, 2] x) => (float[n] y, int64[n] first, int64[m] inverse) { y, first, inverse = Unique (x) }
+""")
+
+
+def run(feed):
+    """Import the model, compile it with the default pipeline; return the outputs."""
+    module = from_onnx(model)
+    executable = tvm.compile(module, tvm.target.Target({"kind": "llvm"}))
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    found = machine["main"](*[tvm.runtime.tensor(value) for value in feed])
+    return [value.numpy() for value in ([found] if hasattr(found, "numpy") else found)]
+
+
+print("tvm", tvm.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+feed = [np.array([[1, 2], [3, 1]], np.float32)]
+try:
+    run(feed)
+except Exception as error:
+    if "match_cast shape size mismatch" not in str(error):
+        raise
+    print(f"BUG: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    sys.exit(1)
+print("the bug does not show")
