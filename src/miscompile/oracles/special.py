@@ -109,7 +109,10 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """An element that differs, by feed, output and flat place, with what it is and what it should be."""
+    """An element that differs, by feed, output and flat place, with what it is and what it should be.
+
+    `mixed` tells that the call drops some NaN and keeps others.
+    """
 
     feed: int
     output: int
@@ -117,6 +120,7 @@ class _Element:
     kind: SpecialClass
     want: float
     got: float
+    mixed: bool
 
 
 def _differing(reference: Values, other: Values) -> list[tuple[int, int]]:
@@ -186,7 +190,8 @@ def _wrong(
         for reading in others:
             agreed &= ~_unlike(base, base, reading, spread)
         wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
-        wrong |= _now_and_then(program, named, want, got)
+        mixed = _now_and_then(program, named, want, got)
+        wrong |= mixed
         if not wrong.any():
             continue
         unbounded = program.unbounded(fed)
@@ -194,7 +199,7 @@ def _wrong(
         for place in np.flatnonzero(wrong):
             expected, actual = want.numbers().flat[place], got.numbers().flat[place]
             kind = "range" if ranged.flat[place] else _class_of(want.dtype, expected, actual)
-            element = _Element(feed, output, int(place), kind, float(expected), float(actual))
+            element = _Element(feed, output, int(place), kind, float(expected), float(actual), bool(mixed.flat[place]))
             found.setdefault((output, kind), element)
     return tuple(found.values())
 
@@ -284,10 +289,11 @@ def _stored(values: Array, dtype: str) -> Array:
 def _violated(runs: Sequence[Run], element: _Element, policy: Policy | None) -> Violated:
     port, against = runs[0].case.program.outputs[element.output], runs[0].target
     other = "the unoptimised build" if against == runs[1].target else parse_target(against).about.title
-    message = (
-        f"output '{port.name}': element {element.place} is {element.got!r} instead of {element.want!r}, as IEEE 754, "
-        f"the operators' pages and {other} have it"
-    )
+    one = f"output '{port.name}': element {element.place} is {element.got!r} instead of {element.want!r}"
+    why = f", as IEEE 754, the operators' pages and {other} have it"
+    if element.mixed:
+        why = f": the operator drops some NaN and keeps others, where {other} treats all alike"
+    message = one + why
     stated = {"status": "undecided"} if policy is None else {"status": policy.status, "link": policy.link}
     details = {
         "feed": element.feed, "output": element.output, "element": element.place, "special": element.kind,

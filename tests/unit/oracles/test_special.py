@@ -280,3 +280,10 @@ def test_what_both_builds_do_wrong_needs_another_implementation() -> None:
 def test_a_maximum_may_drop_every_nan_or_none(both: list[float], other: list[float], kind: str) -> None:
     case = special_case([node("Max", "x z", "y")], floats(NAN, 2.0, 3.0), floats(1.0, NAN, 0.0))
     assert shared(case, both, other) == kind
+
+
+def test_a_maximum_that_drops_some_nan_is_said_to_do_so() -> None:
+    case = special_case([node("Max", "x z", "y")], floats(NAN, 2.0), floats(1.0, NAN))
+    verdict = judged(case, np.array([NAN, NAN]), np.array([1.0, NAN]))
+    assert isinstance(verdict, Violated)
+    assert "drops some NaN and keeps others" in verdict.evidence.message
