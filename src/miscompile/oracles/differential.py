@@ -114,7 +114,7 @@ class Differential:
     def _second_round(self, case: Case, ballots: Sequence[Ballot]) -> Verdict:
         targets = list(dict.fromkeys(ballot.run.target for ballot in ballots))
         plain = [Run(case, target, Build("off"), "judge") for target in targets]
-        voters = [one for one in self.voters if one not in targets]
+        voters = [one for one in dict.fromkeys(self.voters) if one not in targets]
         plain += [Run(case, voter, Build("off"), "judge") for voter in voters]
         try:
             twins = noise_twins(case, noise_seed(case), self.narrowed)
@@ -170,13 +170,11 @@ class AgainstMajority:
         return (other, Run(case, self.target, self.faulty, "confirm"))
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge as the differential oracle does, but let only `target` be at fault."""
+        """Judge as the differential oracle does, but let only `target` be at fault; the others vote, or fail and do
+        not."""
         accused = (self.target, self.faulty)
-        oracle = Differential((*self.others, self.target), VOTERS, NO_PASSES, self.narrowed, accused)
+        oracle = Differential((self.target,), (*self.others, *VOTERS), NO_PASSES, self.narrowed, accused)
         verdict = oracle.judge(runs, outcomes)
-        if isinstance(verdict, Needs):
-            asked = [Run(runs[0].case, other, voting_build(other), "judge") for other in self.others[1:]]
-            return Needs((*asked, *verdict.runs))
         if isinstance(verdict, Violated):
             blamed = verdict.evidence.faulty
             if (blamed.target, blamed.build) != accused:

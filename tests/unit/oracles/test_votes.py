@@ -108,3 +108,17 @@ def test_the_property_of_an_error_needs_the_reference_too() -> None:
     assert isinstance(last, Violated)
     assert isinstance(last.evidence, Evidence)
     assert held.with_faulty(Build("off")).faulty == Build("off")
+
+
+def test_another_implementation_that_fails_does_not_end_the_vote() -> None:
+    third = "toy{bugs=all}"
+    held = AgainstVotes(AgainstMajority(OWN, Build(), (REFERENCE, third, OTHER)))
+    runs = held.plan(case(), random.Random(0))
+    asked = held.judge(runs, [GOOD, BAD])
+    assert isinstance(asked, Needs)
+    answers: dict[str, Outcome] = {OWN: BAD, OTHER: GOOD, REFERENCE: GOOD, third: FAILS}
+    noise = values([1.0, 2.0, 3.0], *([1.0, 2.0, 3.0],) * 8)
+    outcomes = [noise if is_noise(run) else answers[run.target] for run in asked.runs]
+    verdict = held.judge([*runs, *asked.runs], [GOOD, BAD, *outcomes])
+    assert isinstance(verdict, Violated)
+    assert verdict.evidence.faulty.target == OWN
