@@ -35,6 +35,8 @@ CONTRADICTORY = (
     "the page's formulas contradict each other: ceil_mode beside VALID, strides larger than the window beside SAME"
 )
 NEGATIVE = "the page's formula of padding is negative: strides larger than the window beside SAME"
+FAR = "the type does not hold where within an element a sample lies"
+TRUTH_VALUES = "what the sum, the product or the larger one of truth values is"
 PADDING_ONLY = "the page does not say what a window without elements gives"
 STATISTICS_CHANGED = "how running statistics are updated has changed, and onnx's evaluator computes one way only"
 
@@ -44,7 +46,19 @@ W = zeros(3, 2, 3, 3)
 STATISTICS = (X, *(zeros(2) for _ in range(4)))
 LAYER = (zeros(3, 2, 4), zeros(1, 20, 4), zeros(1, 20, 5))
 
+TRUE = Held(tensor(np.ones(1, bool)))
+FIRST = PLACE = Held(tensor(np.zeros((1, 1), np.int64)))
+
 PAIRS = [
+    (node("ArgMin", X, axis=1, version=9), node("ArgMin", X, axis=-1, version=9)),
+    (node("ArgMin", X, axis=-1), node("ReduceSum", X, axes=(0, -1), version=9)),
+    (node("TopK", X, k=1, version=9), node("Squeeze", X, axes=(-1,), version=9)),
+    (node("TopK", X, k=1, axis=-1, version=9), node("TopK", X, k=1, axis=-2, version=9)),
+    (node("Gather", X, whole(0), axis=-1, version=9), node("Softmax", X, axis=-1, version=9)),
+    (
+        node("RotaryEmbedding", zeros(2, 1, 1, 4), zeros(3, 2), zeros(3, 2), Held(tensor(np.zeros((2, 1), np.int64)))),
+        node("RotaryEmbedding", zeros(2, 1, 1, 4), zeros(3, 2), zeros(3, 2), Held(tensor(np.zeros((1, 1), np.int64)))),
+    ),
     (node("Conv", X, W, zeros(3)), node("Conv", X, W, zeros(2))),
     (node("Conv", X, W), node("Conv", zeros(1, 2, 2, 2), W)),
     (node("Conv", zeros(1, 2, 2, 2), W, pads=(1, 1, 1, 1)), node("Conv", zeros(1, 2, 2, 2), W, dilations=(2, 2))),
@@ -143,8 +157,8 @@ PAIRS = [
     ),
     (node("Clip", zeros(2), None), node("Clip", zeros(2), min=1.0, max=0.0)),
     (
-        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(2, 1), whole(0)),
-        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(3, 1), whole(0)),
+        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(2, 1), FIRST),
+        node("RotaryEmbedding", zeros(1, 1, 1, 2), zeros(2, 1), zeros(3, 1), FIRST),
     ),
     (
         node("Attention", zeros(2, 1, 1, 1), zeros(2, 1, 1, 1), zeros(2, 1, 1, 1)),
@@ -242,6 +256,11 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("Gemm", whole(1), whole(1), alpha=2.0), ""),
         (node("Shrink", whole(1), bias=np.inf), "how integers and a fraction are rounded to integers"),
         (node("Shrink", whole(1), bias=2.0, lambd=0.5), ""),
+        (node("Shrink", real(1), lambd=-1.0), "what an element is that lies below the one bound and above the other"),
+        (node("GridSample", X, Held(tensor(np.full((1, 2, 2, 2), 1e9, np.float32)))), FAR),
+        (node("GridSample", X, zeros(1, 2, 2, 2)), ""),
+        (node("ScatterND", TRUE, PLACE, TRUE, reduction="add"), TRUTH_VALUES),
+        (node("ScatterND", TRUE, PLACE, TRUE), ""),
         (node("Cast", real(np.nan), to=23), "the type has no NaN; onnx's evaluator makes zero of it"),
         (node("Cast", real(1.0), to=23), ""),
         (node("DynamicQuantizeLinear", real(0.0)), "the scale is zero"),

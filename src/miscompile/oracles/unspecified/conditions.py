@@ -17,6 +17,9 @@ from miscompile.oracles.unspecified.window_conditions import meets_padding_only,
 
 Condition = Callable[[Instance, Feed], bool]
 
+_FAR = 1e5
+"""Coordinates of GridSample from which float32 has fewer than eight bits for the place within an element."""
+
 
 def _shifts_too_far(instance: Instance, feed: Feed) -> bool:
     """A shift by a negative number of bits, or by as many as there are: undefined in C++."""
@@ -184,6 +187,24 @@ def _has_further_results(instance: Instance, feed: Feed) -> bool:
     return sum(map(bool, instance.results)) > 1
 
 
+def _reduces_truth_values(instance: Instance, feed: Feed) -> bool:
+    """Truth values are added to each other, or multiplied, or compared."""
+    given = numbers(operand(instance, 0))
+    return instance.parameters().get("reduction", "none") != "none" and given is not None and given.dtype.kind == "b"
+
+
+def _bounds_are_reversed(instance: Instance, feed: Feed) -> bool:
+    """The attribute `lambd` is negative, so that some elements are below the one bound and above the other."""
+    bound = instance.parameters().get("lambd", 0.5)
+    return isinstance(bound, int | float) and bound < 0
+
+
+def _samples_far_away(instance: Instance, feed: Feed) -> bool:
+    """A coordinate lies so far outside that its type does not hold the place between two elements."""
+    grid = numbers(operand(instance, 1))
+    return grid is not None and not bool((np.abs(np.asarray(grid, np.float64)) < _FAR).all())
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "shifts too far": _shifts_too_far,
     "divides by zero": _divides_by_zero,
@@ -206,6 +227,9 @@ CONDITIONS: Mapping[str, Condition] = {
     "a fraction beside integers": _meets_fraction,
     "NaN becomes float4e2m1": _becomes_four_bits,
     "no range": _has_no_range,
+    "truth values are reduced": _reduces_truth_values,
+    "the bounds are reversed": _bounds_are_reversed,
+    "samples far outside": _samples_far_away,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

@@ -78,6 +78,13 @@ def rotated(node: NodeView) -> bool:
     return all(0 <= item < cache[0] for item in node.numbers(3))
 
 
+def positions(node: NodeView) -> bool:
+    """Tell whether there is a position for each element of the sequence, of each batch."""
+    shape, given = node.shape(0) or (), node.shape(3)
+    sequence = shape[-2] if len(shape) > 2 else 0
+    return given is None or given == (*shape[:1], sequence)
+
+
 def split(node: NodeView) -> bool:
     """Tell whether the lengths of a split are positive, or add up to the size of the axis."""
     given, shape, axis = node.tensor(1), node.shape(0) or (), node.whole("axis", 0)

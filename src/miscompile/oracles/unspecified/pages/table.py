@@ -7,12 +7,14 @@ look at these.
 import math
 
 from miscompile.base.dtypes import DTYPES
+from miscompile.oracles.unspecified.pages.axes import axes_are_counted_from_the_front
 from miscompile.oracles.unspecified.pages.indices import (
     batches,
     grams,
     indices,
     inside,
     labels,
+    positions,
     reversed_,
     rotated,
     same_rank,
@@ -128,6 +130,7 @@ def _axis_of_transform(node: NodeView) -> bool:
 OF_ALL: tuple[tuple[str, PageCondition], ...] = (
     ("strides and dilations are positive", steps_are_positive),
     ("pads and auto_pad are not used together", pads_are_free),
+    ("negative axes are only used where the page of the version allows them", axes_are_counted_from_the_front),
 )
 """Conditions of every operator."""
 
@@ -250,7 +253,12 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "Reshape": (at_least(1, -1.0),),
     "Resize": (*positive(2, 3), ("scales are as many as axes", scaled(2)), ("sizes are as many as axes", scaled(3))),
     "ReverseSequence": (("the axes are 0 and 1, sequence_lens are [batch] and within the axis", reversed_),),
-    "RotaryEmbedding": (same_shape(1, 2), ("positions are within the caches", rotated), low("num_heads", 0)),
+    "RotaryEmbedding": (
+        same_shape(1, 2),
+        ("positions are within the caches", rotated),
+        ("positions are [batch, sequence]", positions),
+        low("num_heads", 0),
+    ),
     "RoiAlign": (
         ("batch_indices are numbers of images", batches),
         low("output_height", 1),
