@@ -40,7 +40,7 @@ def reduce_log_sum_exp(given: EvaluatedCall) -> tuple[Array] | None:
 def _axes(given: EvaluatedCall) -> tuple[int, ...] | None:
     """Return the axes that a reduction goes over, None for all; none for one that does nothing."""
     operand = given.optional(1)
-    listed = given.integers("axes") if operand is None else tuple(map(int, operand))
+    listed = given.integers("axes") if operand is None else tuple(map(int, operand.reshape(-1)))
     if listed:
         return listed
     return () if given.integer("noop_with_empty_axes", 0) else None

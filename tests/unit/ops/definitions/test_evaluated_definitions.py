@@ -78,6 +78,7 @@ CALLS: list[tuple[str, list[Array], int, int, dict[str, Any]]] = [
     ("ReduceSumSquare", [np.array([[1, 2], [3, 4]], np.int32)], 13, 1, {"axes": [1], "keepdims": 0}),
     ("ReduceSumSquare", [np.array([[700, 2], [3, 4]], np.int32)], 13, 1, {}),
     ("ReduceLogSumExp", [floats(2, 3, 4)], 13, 1, {"axes": [0, 2]}),
+    ("ReduceLogSumExp", [floats(2, 3, 4), np.array([-1, 0])], 18, 1, {}),
     ("ReduceLogSumExp", [np.array([[1e4, 1.0], [-1e4, -1e4]], np.float32)], 13, 1, {"axes": [-1], "keepdims": 0}),
     ("ReduceLogSumExp", [np.array([[-np.inf, 1.0], [-np.inf, -np.inf]], np.float32)], 13, 1, {"axes": [1]}),
     ("ReduceLogSumExp", [np.array([[np.inf, 1.0], [np.inf, np.nan]], np.float32)], 13, 1, {"axes": [1]}),

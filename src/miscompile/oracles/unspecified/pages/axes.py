@@ -11,8 +11,8 @@ _WORDS = ("counting", "[-", "-1")
 """What the older descriptions say where a negative axis is allowed."""
 
 
-_IN_TESTS = frozenset({"Split"})
-"""Operators of which onnx's own tests have a negative axis where the page does not speak of any."""
+_IN_TESTS = frozenset({"Split", "Softmax", "LogSoftmax", "Hardmax"})
+"""Operators, or their kin, of which onnx's own tests have a negative axis where the page does not speak of any."""
 
 
 def axes_are_counted_from_the_front(node: NodeView) -> bool:
