@@ -222,19 +222,18 @@ def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> 
 
 
 def _now_and_then(program: ReadableProgram, readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
-    """Tell where `got` is wrong because the only call of an operator drops some NaN and keeps others.
+    """Tell where `got` has lost a NaN although the only call of an operator keeps others, and `want` keeps all.
 
-    ONNX does not say whether a maximum drops NaN, but an operator does the one or the other. `want` is right where it
-    does so.
+    ONNX does not say whether a maximum drops NaN, but an operator does the one or the other.
     """
     base, dropping = readings["as written"], [readings[name] for name in ("low", "high") if name in readings]
     if not is_float(base.dtype) or not dropping or program.calls != 1:
         return np.zeros(base.shape, bool)
     free = np.isnan(base.numbers()) & ~np.isnan([one.numbers() for one in dropping]).any(axis=0)
-    lost, right = np.isnan(got.numbers())[free], np.isnan(want.numbers())[free]
-    if lost.all() or not lost.any() or not (right.all() or not right.any()):
+    lost = free & ~np.isnan(got.numbers())
+    if not np.isnan(want.numbers())[free].all() or (lost == free).all():
         return np.zeros(base.shape, bool)
-    return np.asarray(free & (np.isnan(got.numbers()) != np.isnan(want.numbers())))
+    return np.asarray(lost)
 
 
 def _as_unbounded(base: Tensor, spread: Array | None, unbounded: Array | None, got: Tensor) -> Array:
@@ -292,7 +291,7 @@ def _violated(runs: Sequence[Run], element: _Element, policy: Policy | None) -> 
     one = f"output '{port.name}': element {element.place} is {element.got!r} instead of {element.want!r}"
     why = f", as IEEE 754, the operators' pages and {other} have it"
     if element.mixed:
-        why = f": the operator drops some NaN and keeps others, where {other} treats all alike"
+        why = f": the operator drops some NaN and keeps others, where {other} keeps all"
     message = one + why
     stated = {"status": "undecided"} if policy is None else {"status": policy.status, "link": policy.link}
     details = {

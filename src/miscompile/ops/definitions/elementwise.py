@@ -1,6 +1,7 @@
 """Definitions of operators that compute each element by itself.
 
-https://onnx.ai/onnx/operators/onnx__Erf.html, onnx__Shrink.html, onnx__Cast.html, onnx__CastLike.html
+https://onnx.ai/onnx/operators/onnx__Erf.html, onnx__Shrink.html, onnx__Cast.html, onnx__CastLike.html,
+onnx__LeakyRelu.html, onnx__PRelu.html
 """
 
 import math
@@ -30,6 +31,25 @@ def shrink(given: EvaluatedCall) -> tuple[Array] | None:
     below = x < math.ceil(-bound) if x.dtype.kind == "i" or bound <= 0 else np.zeros(x.shape, bool)
     above = x > math.floor(bound) if bound >= 0 or x.dtype.kind == "i" else np.ones(x.shape, bool)
     return (np.where(below, x + step, np.where(above, x - step, np.zeros_like(x))),)
+
+
+def leaky_relu(given: EvaluatedCall) -> tuple[Array]:
+    """LeakyRelu: alpha * x below zero, x elsewhere. onnx's evaluator adds both, of which one is zero or NaN."""
+    x = given.operand(0)
+    with np.errstate(all="ignore"):
+        return (np.where(wide(x) < 0, given.real("alpha", 0.01) * wide(x), wide(x)).astype(x.dtype),)
+
+
+def p_relu(given: EvaluatedCall) -> tuple[Array] | None:
+    """PRelu: slope * x below zero, x elsewhere. onnx's evaluator multiplies zero as well.
+
+    Before operator set 7, one slope for each channel is not broadcast as arrays are: that is left to onnx.
+    """
+    x, slope = given.operand(0), given.operand(1)
+    if given.opset < 7 or np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+        return None
+    with np.errstate(all="ignore"):
+        return (np.where(x < 0, x * slope, x).astype(x.dtype),)
 
 
 def cast(given: EvaluatedCall) -> tuple[Array] | None:

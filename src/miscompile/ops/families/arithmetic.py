@@ -280,7 +280,7 @@ SPECS = (
     ),
     OpSpec(
         "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
-        well_formed=_page_prelu, fusion="broadcast",
+        well_formed=_page_prelu, fusion="broadcast", special=STEPS,
     ),
     replace(
         _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), special=ORDER,

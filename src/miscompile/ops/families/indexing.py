@@ -366,5 +366,6 @@ SPECS = (
     replace(
         _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
         structural={"size": (1,)},
+        special=IEEE,
     ),
 )

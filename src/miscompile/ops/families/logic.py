@@ -115,9 +115,18 @@ SPECS = (
     ),
     replace(binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), special=IEEE, traits=("commutative",)),
     replace(_unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1), traits=("shape-arithmetic",)),
-    replace(binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
-    replace(binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
-    replace(binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), traits=("commutative",)),
+    replace(
+        binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18), special=IEEE,
+        traits=("commutative",),
+    ),
+    replace(
+        binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), special=IEEE,
+        traits=("commutative",),
+    ),
+    replace(
+        binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18), special=IEEE,
+        traits=("commutative",),
+    ),
     _unary("BitwiseNot", INTEGERS, _bitwise_not, Exactness.MOVES, since=18),
     OpSpec(
         "BitShift", INTEGERS, _sample_shift, _shift_bounds, Exactness.MOVES, _FAMILY, _shift_defined, since=11,

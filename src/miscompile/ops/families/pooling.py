@@ -18,6 +18,7 @@ from miscompile.ops.page_rules import fits_windows
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import draw_window, images, window_attributes, window_of, without_default_dilations
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.special import ORDER
 
 _FAMILY = "pooling"
 
@@ -161,6 +162,7 @@ SPECS = (
         shapes=rules.pooled,
         well_formed=_page_pool,
         fusion="out-elementwise-fusable",
+        special=ORDER,
     ),
     OpSpec(
         "AveragePool",
@@ -200,6 +202,7 @@ SPECS = (
         shapes=rules.pooled_whole,
         well_formed=_page_global,
         fusion="reduction",
+        special=ORDER,
     ),
     OpSpec(
         "GlobalLpPool",

@@ -185,6 +185,7 @@ SPECS = (
     OpSpec(
         "Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY, shapes="first",
         well_formed=_page_dropout, structural={"control": (1, 2)}, fusion="elementwise", traits=("float32-numbers",),
+        special=IEEE,
     ),
     OpSpec(
         "Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined, shapes="first",
@@ -193,6 +194,6 @@ SPECS = (
     ),
     OpSpec(
         "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15,
-        shapes="first", fusion="elementwise", probes=40,
+        shapes="first", fusion="elementwise", probes=40, special=around(CONVERSION, LIMITS),
     ),
 )  # fmt: skip
