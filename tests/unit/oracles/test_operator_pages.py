@@ -35,6 +35,7 @@ CONTRADICTORY = (
     "the page's formulas contradict each other: ceil_mode beside VALID, strides larger than the window beside SAME"
 )
 NEGATIVE = "the page's formula of padding is negative: strides larger than the window beside SAME"
+FEW_BITS = "whether a fraction is rounded or truncated to an integer of fewer than eight bits"
 FAR = "the type does not hold where within an element a sample lies"
 TRUTH_VALUES = "what the sum, the product or the larger one of truth values is"
 PADDING_ONLY = "the page does not say what a window without elements gives"
@@ -263,6 +264,9 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("ScatterND", TRUE, PLACE, TRUE), ""),
         (node("Cast", real(np.nan), to=23), "the type has no NaN; onnx's evaluator makes zero of it"),
         (node("Cast", real(1.0), to=23), ""),
+        (node("Cast", real(1.5), to=22), FEW_BITS),
+        (node("Cast", real(1.0), to=22), ""),
+        (node("CastLike", real(1.5), Held(tensor(np.zeros(1, np.int64), "uint4"))), FEW_BITS),
         (node("DynamicQuantizeLinear", real(0.0)), "the scale is zero"),
         (
             node("Squeeze", zeros(1), whole()),

@@ -13,16 +13,18 @@ from miscompile.base.dtypes import (
     NUMBERS,
     PLAIN,
     SMALL_FLOATS,
+    SMALL_INTEGERS,
     SMALL_SINCE,
     is_float,
     is_integer,
 )
+from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import of_facts, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.page_rules import scalars
-from miscompile.ops.spec import Call, OpSpec, RunOperands, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Site
 from miscompile.ops.special import CONVERSION, IEEE, LIMITS, around
 
 _FAMILY = "select"
@@ -107,15 +109,23 @@ def _draw_target(site: Site) -> tuple[str, int | None]:
     return target, rng.choice((None, None, 0, 1)) if target in _SATURATING else None
 
 
+def _source(site: Site, target: str, saturate: int | None) -> Operand:
+    """Return an operand that converts to `target`. Raises RejectedDraft for fractions that would become few bits."""
+    x = site.operand(within=_operand_span(site, target, saturate))
+    if target in SMALL_INTEGERS and is_float(site.dtype) and not x.facts.integral:
+        raise RejectedDraft("a fraction would become an integer of fewer than eight bits")
+    return x
+
+
 def _sample_cast(site: Site) -> Call:
     target, saturate = _draw_target(site)
-    x = site.operand(within=_operand_span(site, target, saturate))
+    x = _source(site, target, saturate)
     return Call("Cast", (x,), attributes({"saturate": saturate, "to": DTYPES[target].code}))
 
 
 def _sample_cast_like(site: Site) -> Call:
     target, saturate = _draw_target(site)
-    operands = site.operand(within=_operand_span(site, target, saturate)), site.operand(target)
+    operands = _source(site, target, saturate), site.operand(target)
     return Call("CastLike", operands, attributes({"saturate": saturate}))
 
 
@@ -145,13 +155,15 @@ def _cast_like_defined(call: Call) -> bool:
 def _in_range(source: str, target: str, facts: Facts, *, saturates: bool) -> bool:
     """Guard of conversions: floats must lie in the target's range, and never be negative for unsigned targets.
 
-    For small floats that do not saturate so must integers.
+    For small floats that do not saturate so must integers. Fractions must not become integers of fewer than eight bits:
+    ONNX Runtime rounds them, and truncates them for all other types.
     """
     if target in _SATURATING and not (saturates and is_float(source)):
         return facts.inside(DTYPES[target].low, DTYPES[target].high)
     if not is_float(source) or target == "bool" or target in _SATURATING:
         return True
-    return facts.inside(DTYPES[target].low, DTYPES[target].high)
+    whole = facts.integral or target not in SMALL_INTEGERS
+    return whole and facts.inside(DTYPES[target].low, DTYPES[target].high)
 
 
 def _page_dropout(call: Call) -> bool:
@@ -194,6 +206,6 @@ SPECS = (
     ),
     OpSpec(
         "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15,
-        shapes="first", fusion="elementwise", probes=40, special=around(CONVERSION, LIMITS),
+        shapes="first", fusion="elementwise", probes=40,
     ),
 )  # fmt: skip

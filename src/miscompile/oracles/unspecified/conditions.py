@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import BY_CODE, DTYPES, SMALL_INTEGERS
 from miscompile.core.case import Feed
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
@@ -134,6 +134,16 @@ def _becomes_four_bits(instance: Instance, feed: Feed) -> bool:
     return bool(np.isnan(given).any())
 
 
+def _rounds_to_few_bits(instance: Instance, feed: Feed) -> bool:
+    """A fraction becomes an integer of fewer than eight bits; the second operand or `to` names the type."""
+    like, to, given = operand(instance, 1), instance.parameters().get("to"), numbers(operand(instance, 0))
+    code = to if isinstance(to, int) and to in BY_CODE else 0
+    named = tensor_of(like).dtype if isinstance(like, Held | Drawn) else BY_CODE[code].name if code else ""
+    if given is None or given.dtype.kind != "f" or named not in SMALL_INTEGERS:
+        return False
+    return not bool((np.floor(given) == given).all())
+
+
 def _is_empty(instance: Instance, feed: Feed) -> bool:
     """The first operand has no elements."""
     given = numbers(operand(instance, 0))
@@ -226,6 +236,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "first operand is empty": _is_empty,
     "a fraction beside integers": _meets_fraction,
     "NaN becomes float4e2m1": _becomes_four_bits,
+    "a fraction becomes few bits": _rounds_to_few_bits,
     "no range": _has_no_range,
     "truth values are reduced": _reduces_truth_values,
     "the bounds are reversed": _bounds_are_reversed,
