@@ -17,7 +17,7 @@ _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def erf(given: EvaluatedCall) -> tuple[Array]:
-    """Erf, in double precision; onnx's evaluator rounds it to float32."""
+    """Erf in the precision of its operand; onnx's evaluator rounds it to float32."""
     x = given.operand(0)
     return (np.asarray(_ERF(wide(x))).astype(x.dtype),)
 

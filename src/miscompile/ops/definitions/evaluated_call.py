@@ -56,5 +56,10 @@ Definition = Callable[[EvaluatedCall], Sequence[Array | None] | None]
 
 
 def wide(value: Array) -> Array:
-    """Return floats of any type as float64, in which definitions compute before they round once."""
-    return np.asarray(value).astype(np.float64)
+    """Return numbers in the type in which definitions compute before they round once: at least float32.
+
+    It is not wider, because a step that overflows in a compiler must overflow here as well: results that hide it, as
+    those of an activation do, would differ.
+    """
+    narrow = value.dtype.itemsize <= np.dtype(np.float32).itemsize and value.dtype.kind not in "iu"
+    return np.asarray(value).astype(np.float32 if narrow else np.float64)

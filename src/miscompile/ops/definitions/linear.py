@@ -10,7 +10,7 @@ from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
 
 def det(given: EvaluatedCall) -> tuple[Array]:
-    """Det, in double precision; onnx's evaluator gives 16-bit floats another type."""
+    """Det in float32 or float64; onnx's evaluator gives 16-bit floats another type."""
     x = given.operand(0)
     return (np.asarray(np.linalg.det(wide(x))).astype(x.dtype),)
 

@@ -83,4 +83,4 @@ def lp_normalization(given: EvaluatedCall) -> tuple[Array]:
     """
     x, axis, p = given.operand(0), given.integer("axis", -1), given.integer("p", 2)
     sizes = np.abs(wide(x)).sum(axis, keepdims=True) if p == 1 else np.sqrt((wide(x) ** 2).sum(axis, keepdims=True))
-    return (np.divide(wide(x), sizes, out=np.zeros(x.shape), where=sizes != 0).astype(x.dtype),)
+    return (np.divide(wide(x), sizes, out=np.zeros_like(sizes * wide(x)), where=sizes != 0).astype(x.dtype),)

@@ -28,7 +28,7 @@ def average_pool(given: EvaluatedCall) -> tuple[Array]:
     x = given.operand(0)
     axes = windows(given, x.shape[2:])
     included = bool(given.integer("count_include_pad", 0))
-    divisors = np.ones((1, 1), dtype=np.float64)
+    divisors = np.ones((1, 1), np.float32)
     for one in axes:
         divisors = divisors[..., None] * (one.padded() if included else one.inside()).sum(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):

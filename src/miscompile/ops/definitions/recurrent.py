@@ -132,7 +132,7 @@ def _lstm_step(
 def _results(given: EvaluatedCall, layer: _Layer) -> tuple[Array, ...]:
     """Return as many results as the node lists; those between them that have no name are computed too.
 
-    All is computed in float64 with the dimensions of layout 0, and rounded once.
+    All is computed with the dimensions of layout 0, and rounded once.
     """
     batch_first = given.integer("layout", 0) == 1
     x = wide(given.operand(0)).swapaxes(0, int(batch_first))
@@ -168,7 +168,7 @@ def _run(cell: _Cell, x: Array, lengths: Array, states: tuple[Array, ...], backw
     of an entry without steps are the initial states. The page leaves them open; ONNX Runtime returns zeros.
     """
     steps, entries = x.shape[0], np.arange(x.shape[1])
-    y = np.zeros((steps, *states[0].shape))
+    y = np.zeros((steps, *states[0].shape), x.dtype)
     for step in range(steps):
         live = step < lengths
         places = np.where(live, lengths - 1 - step if backward else step, 0)
@@ -192,8 +192,8 @@ def _weights(given: EvaluatedCall, direction: int, gates: int) -> _Weights:
     w, r = wide(given.operand(1))[direction], wide(given.operand(2))[direction]
     hidden = r.shape[-1]
     b, p = given.optional(3), given.optional(_PEEPHOLES)
-    wb, rb = (np.zeros(2 * gates * hidden) if b is None else wide(b)[direction]).reshape(2, gates, hidden)
-    peepholes = (np.zeros(3 * hidden) if p is None else wide(p)[direction]).reshape(3, hidden)
+    wb, rb = (np.zeros(2 * gates * hidden, w.dtype) if b is None else wide(b)[direction]).reshape(2, gates, hidden)
+    peepholes = (np.zeros(3 * hidden, w.dtype) if p is None else wide(p)[direction]).reshape(3, hidden)
     return _Weights(w.reshape(gates, hidden, w.shape[-1]), r.reshape(gates, hidden, hidden), wb, rb, peepholes)
 
 
@@ -202,7 +202,10 @@ def _initial(given: EvaluatedCall, layer: _Layer, direction: int) -> tuple[Array
     layout = given.integer("layout", 0)  # also the axis of the directions
     shape = (given.operand(0).shape[1 - layout], given.operand(2).shape[-1])
     found = (given.optional(place) for place in layer.states)
-    return tuple(np.zeros(shape) if one is None else wide(one).take(direction, layout).reshape(shape) for one in found)
+    kind = wide(given.operand(0)).dtype
+    return tuple(
+        np.zeros(shape, kind) if one is None else wide(one).take(direction, layout).reshape(shape) for one in found
+    )
 
 
 def _functions(given: EvaluatedCall, defaults: tuple[str, ...]) -> list[_Function]:

@@ -24,7 +24,7 @@ def transposed_convolution(given: EvaluatedCall) -> tuple[Array]:
     begins, sizes = _cut(given, x.shape[2:], w.shape[2:], strides, dilations)
     with np.errstate(over="ignore", invalid="ignore"):
         whole = _whole(wide(x), wide(w), group, strides, dilations)
-        y = np.zeros((*whole.shape[:2], *sizes))
+        y = np.zeros((*whole.shape[:2], *sizes), whole.dtype)
         parts = [slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)]
         cut = whole[(slice(None), slice(None), *parts)]
         y[tuple(slice(size) for size in cut.shape)] = cut  # output_padding and output_shape may ask for more: zeros
@@ -79,7 +79,7 @@ def _whole(x: Array, w: Array, group: int, strides: Sequence[int], dilations: Se
     sizes = [
         max(0, stride * (size - 1) + extent) for stride, size, extent in zip(strides, spatial, extents, strict=True)
     ]
-    whole = np.zeros((batch, group, features, *sizes))
+    whole = np.zeros((batch, group, features, *sizes), x.dtype)
     if not x.size:
         return whole.reshape(batch, group * features, *sizes)
     grouped = x.reshape(batch, group, channels // group, *spatial)
