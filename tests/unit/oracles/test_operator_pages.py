@@ -247,6 +247,7 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("MaxPool", X, kernel_shape=(2, 2), auto_pad="SAME_LOWER", strides=(2, 2)), ""),
         (node("LpPool", zeros(1, 1, 1), kernel_shape=(2,), dilations=(3,), pads=(1, 2)), PADDING_ONLY),
         (node("LpPool", zeros(1, 1, 1), kernel_shape=(2,), dilations=(1,), pads=(1, 1)), ""),
+        (node("LpPool", zeros(1, 1, 9), kernel_shape=(2**40,), pads=(2**39, 2**39)), PADDING_ONLY),
         (node("Loop", whole(3), None, results=(True,)), ""),
         (node("Dropout", X, results=(True, True), version=10), "what the mask holds where nothing is dropped"),
         (node("BatchNormalization", *STATISTICS, version=9), ""),

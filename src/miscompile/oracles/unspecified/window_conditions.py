@@ -11,6 +11,11 @@ from miscompile.ops.definitions.windows import windows
 from miscompile.oracles.unspecified.operands import numbers, operand
 
 
+_LARGEST = 4096
+"""Windows and paddings beyond it are not laid out, because that takes memory: compilers refuse them, or nearly all of
+such a window is padding."""
+
+
 def pads_in_two_ways(instance: Instance, feed: Feed) -> bool:
     """An automatic padding for which the page has two formulas that differ, or one that gives a negative number."""
     given = _given(instance)
@@ -32,6 +37,8 @@ def meets_padding_only(instance: Instance, feed: Feed) -> bool:
     pads = given.integers("pads") or (0,) * 2 * len(spatial)
     if any(len(one) != len(spatial) or min(one, default=1) < 1 for one in lists) or len(pads) != 2 * len(spatial):
         return False  # no valid node
+    if max((*pads, *lists[0], *lists[2]), default=0) > _LARGEST:
+        return True
     return not all(one.inside().any(axis=1).all() for one in windows(given, spatial))
 
 
