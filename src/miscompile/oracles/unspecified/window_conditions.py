@@ -10,7 +10,6 @@ from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 from miscompile.ops.definitions.windows import windows
 from miscompile.oracles.unspecified.operands import numbers, operand
 
-
 _LARGEST = 4096
 """Windows and paddings beyond it are not laid out, because that takes memory: compilers refuse them, or nearly all of
 such a window is padding."""
