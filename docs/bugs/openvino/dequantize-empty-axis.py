@@ -1,0 +1,53 @@
+"""OpenVINO (CPU): DequantizeLinear along an axis without elements is refused
+
+The ONNX front end reshapes the scales of a DequantizeLinear to a constant shape, by a Reshape that copies sizes of
+zero, so that it refuses the node if the axis that the scales belong to has no elements.
+
+Seen with openvino 2026.4.1.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnx.parser
+import openvino as ov
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 13]>
+g (uint8[2, 0, 2] x, float[0] scales) => (float[2, 0, 2] y)
+{
+    y = DequantizeLinear <axis = 1> (x, scales)
+}
+""")
+feed = [np.zeros((2, 0, 2), np.uint8), np.zeros(0, np.float32)]
+expected = np.zeros((2, 0, 2), np.float32)
+
+
+def run(feed):
+    """Compile with the default passes, with float32 as it is; return the outputs."""
+    core = ov.Core()
+    compiled = core.compile_model(
+        core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    request = compiled.create_infer_request()
+    for place, value in enumerate(feed):
+        request.set_input_tensor(place, ov.Tensor(np.asarray(value, order="C")))
+    request.infer()
+    return [np.array(request.get_output_tensor(place).data) for place in range(len(model.graph.output))]
+
+
+print("openvino", ov.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+try:
+    found = run(feed)[0]
+except Exception as error:
+    print("BUG: OpenVINO raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+if not np.allclose(found, expected, rtol=1e-3):
+    print(f"another bug: {found.tolist()} instead of {expected.tolist()}")
+    sys.exit(2)
+print("the bug does not show")
