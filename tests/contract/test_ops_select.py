@@ -1,8 +1,11 @@
 """Where, Identity, Dropout and the conversions keep what their specs claim."""
 
+from contextlib import suppress
+
 import pytest
 
 from miscompile.base.dtypes import DTYPES, PLAIN
+from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import attributes
 from miscompile.ops.conformance import OPSETS, check_spec
 from miscompile.ops.draws import draw_call
@@ -15,7 +18,7 @@ from miscompile.ops.spec import Call, Operand, OpSpec
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.op)
 def test_spec_conforms(spec: OpSpec) -> None:
     report = check_spec(spec, samples=16)
-    assert set(report.unchecked) <= {"onnx.reference converts no small integers to each other"}
+    assert not report.unchecked
     assert report.dtypes == tuple(dtype for dtype in spec.dtypes if any(dtype in admitted(spec, o) for o in OPSETS))
 
 
@@ -23,9 +26,10 @@ def test_spec_conforms(spec: OpSpec) -> None:
 def test_every_pair_of_types_is_converted() -> None:
     pairs = set()
     for dtype in PLAIN:
-        for index in range(300):
-            call = draw_call(specs()["Cast"], dtype, 25, seed=0, index=index).call
-            pairs.add((dtype, call.integer("to")))
+        for index in range(900):
+            with suppress(RejectedDraft):  # a fraction does not become an integer of fewer than eight bits
+                call = draw_call(specs()["Cast"], dtype, 25, seed=0, index=index).call
+                pairs.add((dtype, call.integer("to")))
     assert pairs == {(source, DTYPES[target].code) for source in PLAIN for target in PLAIN}
 
 

@@ -14,7 +14,7 @@ MOST_ITERATIONS = 10_000
 """Iterations after which a Loop counts as endless: a changed instance may have a condition that stays true."""
 
 
-_BOUNDED = type("Loop", (Loop,), {"most_turns": MOST_ITERATIONS})  # the evaluator finds operators by their names
+_BOUNDED = type("Loop", (Loop,), {"most_iterations": MOST_ITERATIONS})  # the evaluator finds operators by their names
 
 
 def evaluated(model: Model, feed: dict[str, object]) -> dict[str, object]:

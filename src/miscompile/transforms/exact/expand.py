@@ -104,7 +104,7 @@ class Expand(Placed):
         """Return function and call for `node`, None where it stays."""
         if node.domain not in ("", "ai.onnx") or node.op in MAY_DRAW or not has_body(node.op, scope.opset):
             return None
-        if scope.path.startswith("fn:") or callee_key(node) in map(function_key, model.functions):
+        if scope.in_function or callee_key(node) in map(function_key, model.functions):
             return None
         if self.kept and not all(_common(types.get(name)) for name in (*node.inputs, *node.outputs) if name):
             return None

@@ -30,7 +30,7 @@ class Inline(Placed):
         return tuple(
             scope.place_of(node)
             for scope in scopes(model)
-            if scope.kind != "function"
+            if not scope.in_function
             for node in scope.nodes
             if callee_key(node) in keys
         )
@@ -60,7 +60,7 @@ def inlined(model: Model, picked: frozenset[str]) -> Model:
 
 
 def _mapped(scope: NodeScope, change: Callable[[Node], Node]) -> NodeScope:
-    if scope.kind == "function":
+    if scope.in_function:
         return scope
     nodes = tuple(map(change, scope.nodes))
     same = all(new is old for new, old in zip(nodes, scope.nodes, strict=True))

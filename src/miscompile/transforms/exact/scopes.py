@@ -56,6 +56,11 @@ class NodeScope:
         return self.place(next(filter(None, node.outputs), ""))
 
     @property
+    def in_function(self) -> bool:
+        """Whether this is a function, or a body inside of one."""
+        return self.path.startswith("fn:")
+
+    @property
     def opset(self) -> int:
         """Version of the standard operator set; 0 where none is imported."""
         return self.opsets.get("", self.opsets.get("ai.onnx", 0))

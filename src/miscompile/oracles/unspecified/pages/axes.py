@@ -11,14 +11,10 @@ _WORDS = ("counting", "[-", "-1")
 """What the older descriptions say where a negative axis is allowed."""
 
 
-_IN_TESTS = frozenset({"Split", "Softmax", "LogSoftmax", "Hardmax"})
-"""Operators, or their kin, of which onnx's own tests have a negative axis where the page does not speak of any."""
-
-
 def axes_are_counted_from_the_front(node: NodeView) -> bool:
     """Tell whether no axis is negative, unless the page of the version allows it or the axis is the default one."""
     instance = node.instance
-    if instance.version >= _COUNTED_FROM_THE_BACK or instance.api in _IN_TESTS:
+    if instance.version >= _COUNTED_FROM_THE_BACK:
         return True
     known = defs.get_schema(instance.api, instance.version).attributes if defs.has(instance.api) else {}
     for name in ("axis", "axes"):
