@@ -21,8 +21,12 @@ def whole(*numbers: int, dtype: str = "int64") -> Held:
     return Held(tensor(np.array(numbers, np.int64), dtype))
 
 
-def real(*numbers: float) -> Held:
-    return Held(tensor(np.array(numbers, np.float32)))
+def real(*numbers: float, dims: tuple[int, ...] = (-1,)) -> Held:
+    return Held(tensor(np.array(numbers, np.float32).reshape(dims)))
+
+
+def scalar(number: float) -> Held:
+    return Held(tensor(np.array(number, np.float32)))
 
 
 def node(
@@ -35,6 +39,7 @@ CONTRADICTORY = (
     "the page's formulas contradict each other: ceil_mode beside VALID, strides larger than the window beside SAME"
 )
 NEGATIVE = "the page's formula of padding is negative: strides larger than the window beside SAME"
+ADDED = "whether elements are products or sums, whose rounding adds up"
 FEW_BITS = "whether a fraction is rounded or truncated to an integer of fewer than eight bits"
 FAR = "the type does not hold where within an element a sample lies"
 TRUTH_VALUES = "what the sum, the product or the larger one of truth values is"
@@ -50,7 +55,26 @@ LAYER = (zeros(3, 2, 4), zeros(1, 20, 4), zeros(1, 20, 5))
 TRUE = Held(tensor(np.ones(1, bool)))
 FIRST = PLACE = Held(tensor(np.zeros((1, 1), np.int64)))
 
+X4 = zeros(1, 1, 1, 1)
+
+
+def quantised_conv(channels: int) -> tuple[Held, ...]:
+    """Return the operands of a QLinearConv of two channels, with weights for `channels`."""
+    byte = Held(tensor(np.zeros((), np.uint8)))
+    x, weights = (Held(tensor(np.zeros((1, size, 1, 1), np.uint8))) for size in (2, channels))
+    return x, scalar(1), byte, weights, scalar(1), byte, scalar(1), byte
+
+
 PAIRS = [
+    (node("AffineGrid", zeros(1, 2, 3), whole(1, 1, 2, 2)), node("AffineGrid", zeros(1, 1, 1), whole(1, 1, 2, 2))),
+    (
+        node("Attention", X4, X4, X4, TRUE),
+        node("Attention", X4, X4, X4, whole(1)),
+    ),
+    (
+        node("QLinearConv", *quantised_conv(2)),
+        node("QLinearConv", *quantised_conv(3)),
+    ),
     (node("ArgMin", X, axis=1, version=9), node("ArgMin", X, axis=-1, version=9)),
     (node("ArgMin", X, axis=-1), node("ReduceSum", X, axes=(0, -1), version=9)),
     (node("TopK", X, k=1, version=9), node("Squeeze", X, axes=(-1,), version=9)),
@@ -261,6 +285,10 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("Shrink", real(1), lambd=-1.0), "what an element is that lies below the one bound and above the other"),
         (node("GridSample", X, Held(tensor(np.full((1, 2, 2, 2), 1e9, np.float32)))), FAR),
         (node("GridSample", X, zeros(1, 2, 2, 2)), ""),
+        (node("RoiAlign", X, real(1, 1, 1, 2, dims=(1, 4)), whole(0)), "the mean over no samples"),
+        (node("RoiAlign", X, real(1, 1, 1, 2, dims=(1, 4)), whole(0), sampling_ratio=2), ""),
+        (node("Range", scalar(0), scalar(1e6), scalar(0.1)), ADDED),
+        (node("Range", scalar(0), scalar(10), scalar(0.1)), ""),
         (node("ScatterND", TRUE, PLACE, TRUE, reduction="add"), TRUTH_VALUES),
         (node("ScatterND", TRUE, PLACE, TRUE), ""),
         (node("Cast", real(np.nan), to=23), "the type has no NaN; onnx's evaluator makes zero of it"),

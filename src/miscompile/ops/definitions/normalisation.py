@@ -55,9 +55,10 @@ def dropout(given: EvaluatedCall) -> tuple[Array, ...] | None:
     """Dropout before opset 12 outside of training, where it drops nothing."""
     if given.opset >= _RATIO_AS_OPERAND or (given.opset < _TEST_BY_RESULTS and not given.integer("is_test", 0)):
         return None
+    if len(given.named) > 1 and given.opset < _MASK_OF_BOOL:
+        return None  # the page contradicts itself about the type of the mask
     x = given.operand(0)
-    mask = np.ones(x.shape, np.bool_ if given.opset >= _MASK_OF_BOOL else x.dtype)
-    return (x, mask)[: len(given.named)]
+    return (x, np.ones(x.shape, np.bool_))[: len(given.named)]
 
 
 def local_response(given: EvaluatedCall) -> tuple[Array]:

@@ -17,6 +17,9 @@ from miscompile.oracles.unspecified.window_conditions import meets_padding_only,
 
 Condition = Callable[[Instance, Feed], bool]
 
+_LONG = 1000
+"""Elements of a range of floats from which on adding the step again and again is off by more than other rounding."""
+
 _FAR = 1e5
 """Coordinates of GridSample from which float32 has fewer than eight bits for the place within an element."""
 
@@ -209,6 +212,23 @@ def _bounds_are_reversed(instance: Instance, feed: Feed) -> bool:
     return isinstance(bound, int | float) and bound < 0
 
 
+def _region_of_no_size(instance: Instance, feed: Feed) -> bool:
+    """A region ends where it starts, so that there is no sample whose mean to take."""
+    regions = numbers(operand(instance, 1))
+    if instance.parameters().get("sampling_ratio", 0) or regions is None or regions.ndim != 2 or regions.shape[1] != 4:
+        return False
+    return bool((regions[:, 2:] <= regions[:, :2]).any())
+
+
+def _adds_often(instance: Instance, feed: Feed) -> bool:
+    """A range of floats is long."""
+    given = [numbers(operand(instance, place)) for place in range(3)]
+    if any(one is None or one.dtype.kind != "f" or one.size != 1 for one in given):
+        return False
+    start, limit, delta = (float(one.item()) for one in given if one is not None)
+    return delta != 0 and bool(abs((limit - start) / delta) > _LONG)
+
+
 def _samples_far_away(instance: Instance, feed: Feed) -> bool:
     """A coordinate lies so far outside that its type does not hold the place between two elements."""
     grid = numbers(operand(instance, 1))
@@ -241,6 +261,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "truth values are reduced": _reduces_truth_values,
     "the bounds are reversed": _bounds_are_reversed,
     "samples far outside": _samples_far_away,
+    "a region of no size": _region_of_no_size,
+    "a long range of floats": _adds_often,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

@@ -82,9 +82,20 @@ def _within_keys(node: NodeView) -> bool:
     return len(keys) < 3 or all(0 <= item <= keys[-2] for item in node.numbers(6))
 
 
+def _is_mask(node: NodeView) -> bool:
+    queries, mask = node.tensor(0), node.tensor(3)
+    return mask is None or queries is None or mask.dtype in ("bool", queries.dtype)
+
+
 def _batch_of_grid(node: NodeView) -> bool:
     theta, size = node.shape(0) or (0,), node.numbers(1)
-    return bool(size) and size[0] == theta[0] and min(size) > 0
+    fits = theta[1:] == {4: (2, 3), 5: (3, 4)}.get(len(size))
+    return fits and size[0] == theta[0] and min(size) > 0
+
+
+def _has_channels(node: NodeView) -> bool:
+    x, weights = node.shape(0) or (), node.shape(3) or ()
+    return len(x) == len(weights) and x[1] == weights[1] * node.whole("group", 1)
 
 
 def _truncates_floats(node: NodeView) -> bool:
@@ -165,13 +176,14 @@ _QUANTISED = (
 )
 
 CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
-    "AffineGrid": (("size has the batch of theta, and positive sizes", _batch_of_grid),),
+    "AffineGrid": (("theta is [N, 2, 3] or [N, 3, 4], size has N and positive sizes", _batch_of_grid),),
     "ArgMax": (axis_within(0),),
     "ArgMin": (axis_within(0),),
     "Attention": (
         *ranks(p6=1),
         ("queries, keys and values have one batch", _one_batch),
         ("valid lengths are within the keys", _within_keys),
+        ("the mask is of truth values, or of the type of the queries", _is_mask),
     ),
     "AveragePool": _WINDOW,
     "BatchNormalization": tuple(channels(place) for place in range(1, 5)),
@@ -235,6 +247,7 @@ CONDITIONS: dict[str, tuple[tuple[str, PageCondition], ...]] = {
     "QLinearConv": (
         *_POOL,
         window_fits(3),
+        ("the channels are those of the weights", _has_channels),
         *scalars(1, 2, 6, 7),
         *positive(1, 4, 6),
         along(4, 3, 0),
