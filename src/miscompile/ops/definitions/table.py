@@ -28,6 +28,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "Dropout": normalisation.dropout,
     "Erf": elementwise.erf,
     "GRU": recurrent.gru,
+    "Gemm": linear.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
     "Hardmax": flattened.hardmax,

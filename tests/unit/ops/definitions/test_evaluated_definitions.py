@@ -106,6 +106,14 @@ def test_an_end_of_shape_is_clamped(end: int) -> None:
     assert found.tolist() == [2, 3, 4][: max(0, end + 3 if end < 0 else end)]
 
 
+@pytest.mark.parametrize("attributes", [{}, {"alpha": 2.0, "beta": -1.0}, {"transA": 1, "transB": 1}])
+def test_integers_of_gemm_are_exact(attributes: dict[str, Any]) -> None:
+    a, b, c = np.array([[1, 2], [3, 4]]), np.array([[1, 0], [0, 1]]), np.array([-(2**62), 2**62 + 1])
+    (found,) = ours(model("Gemm", [a, b, c], 13, **attributes), [a, b, c])
+    left, right = (a.T, b.T) if "transA" in attributes else (a, b)
+    assert (found == int(attributes.get("alpha", 1)) * (left @ right) + int(attributes.get("beta", 1)) * c).all()
+
+
 def test_double_precision_is_kept() -> None:
     x = np.array([0.1, 0.2])
     assert ours(model("Erf", [x], 13), [x])[0] == pytest.approx([math.erf(0.1), math.erf(0.2)], rel=1e-14)
