@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from miscompile.base.errors import ExecutionError
-from miscompile.core.outcome import Outcome
+from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.core.outcome import Outcome, Unsupported
 from miscompile.core.pool import Counters
 from miscompile.core.run import Run
 from miscompile.execution.pool import LocalPool
@@ -80,14 +80,22 @@ class MultiTargetPool:
         return done[ticket]
 
     def submit(self, runs: Sequence[Run]) -> int:
-        """Queue `runs` and return a ticket. Raises UsageError when a target cannot be loaded."""
+        """Queue `runs` and return a ticket.
+
+        A target that was not among those to start, and cannot be loaded, does not support anything.
+        """
         number = next(self._numbers)
         places: dict[str, list[int]] = {}
         for place, run in enumerate(runs):
             places.setdefault(run.target, []).append(place)
         batch = _Batch(len(runs), {})
         for target, where in places.items():
-            key = (target, self._pool(target).submit([runs[place] for place in where]))
+            try:
+                pool = self._pool(target)
+            except UsageError as error:
+                batch.outcomes.update(dict.fromkeys(where, Unsupported("load", str(error))))
+                continue
+            key = (target, pool.submit([runs[place] for place in where]))
             batch.places[key] = where
             self._tickets[key] = number
         self._batches[number] = batch

@@ -76,7 +76,7 @@ class Differential:
         if fit == "overflows":
             return Inconclusive("beyond a type that is narrower by design")
         if not second:
-            return self._second_round(runs[0].case, ballots)
+            return self._second_round(runs, ballots)
         return self._decide(count_votes(ballots, joined(noises) if noises else None, exact=fit == "fits"))
 
     def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
@@ -111,11 +111,13 @@ class Differential:
                 return False
         return True
 
-    def _second_round(self, case: Case, ballots: Sequence[Ballot]) -> Verdict:
+    def _second_round(self, runs: Sequence[Run], ballots: Sequence[Ballot]) -> Verdict:
+        case, done = runs[0].case, {(run.target, run.build) for run in runs}
         targets = list(dict.fromkeys(ballot.run.target for ballot in ballots))
         plain = [Run(case, target, Build("off"), "judge") for target in targets]
         voters = [one for one in dict.fromkeys(self.voters) if one not in targets]
         plain += [Run(case, voter, Build("off"), "judge") for voter in voters]
+        plain = [run for run in plain if (run.target, run.build) not in done]
         try:
             twins = noise_twins(case, noise_seed(case), self.narrowed)
         except ModelError:

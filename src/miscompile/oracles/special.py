@@ -94,7 +94,7 @@ class Special:
         case, answers = runs[0].case, list(zip(runs[2:], outcomes[2:], strict=True))
         if not answers:
             written = _as_written(case)
-            if written is None or not _differing(written, other):
+            if written is None or contradiction(case.program.outputs, written) or not _differing(written, other):
                 return Holds()
             if not isinstance(_judge_elements(runs, written, other, self.only, shared=True), Violated):
                 return Holds()
@@ -229,7 +229,9 @@ def _now_and_then(program: ReadableProgram, readings: Mapping[str, Tensor], want
     base, dropping = readings["as written"], [readings[name] for name in ("low", "high") if name in readings]
     if not is_float(base.dtype) or not dropping or program.calls != 1:
         return np.zeros(base.shape, bool)
-    free = np.isnan(base.numbers()) & ~np.isnan([one.numbers() for one in dropping]).any(axis=0)
+    numbers = [one.numbers() for one in dropping]
+    alone = (np.isneginf(numbers).any(axis=0)) & (np.isposinf(numbers).any(axis=0))  # no operand is a number
+    free = np.isnan(base.numbers()) & ~np.isnan(numbers).any(axis=0) & ~alone
     lost = free & ~np.isnan(got.numbers())
     if not np.isnan(want.numbers())[free].all() or (lost == free).all():
         return np.zeros(base.shape, bool)

@@ -67,7 +67,7 @@ def test_a_dispute_with_the_reference_alone_is_left_to_the_other_implementations
     runs = oracle.plan(item, drawn(REFERENCE))
     verdict = oracle.judge(runs, [BAD, GOOD])
     assert isinstance(verdict, Needs)
-    assert {run.target for run in verdict.runs} == {OWN, OTHER, REFERENCE}
+    assert {run.target for run in verdict.runs} == {OWN, OTHER}, "the reference has run"
     answers: dict[str, Outcome] = {OWN: BAD, OTHER: FAILS, REFERENCE: GOOD}
     noise = values([1.0, 2.0, 3.0], *([1.0, 2.0, 3.0],) * 8)
     outcomes = [noise if is_noise(run) else answers[run.target] for run in verdict.runs]

@@ -25,7 +25,7 @@ def erf(given: EvaluatedCall) -> tuple[Array]:
 def shrink(given: EvaluatedCall) -> tuple[Array] | None:
     """Shrink of integers by whole numbers; onnx's evaluator computes it in float64, which 64 bits do not fit."""
     x, bias, bound = given.operand(0), given.real("bias", 0.0), given.real("lambd", 0.5)
-    if x.dtype.kind not in "iu" or not bias.is_integer() or not math.isfinite(bound):
+    if x.dtype.kind not in "iu" or not bias.is_integer() or abs(bias) >= 2.0**31 or not math.isfinite(bound):
         return None
     step = np.array(int(bias)).astype(x.dtype)
     below = x < math.ceil(-bound) if x.dtype.kind == "i" or bound <= 0 else np.zeros(x.shape, bool)

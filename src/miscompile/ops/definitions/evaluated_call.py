@@ -61,5 +61,7 @@ def wide(value: Array) -> Array:
     It is not wider, because a step that overflows in a compiler must overflow here as well: results that hide it, as
     those of an activation do, would differ.
     """
+    if value.dtype.itemsize > np.dtype(np.float64).itemsize:
+        return value
     narrow = value.dtype.itemsize <= np.dtype(np.float32).itemsize and value.dtype.kind not in "iu"
     return np.asarray(value).astype(np.float32 if narrow else np.float64)

@@ -54,10 +54,22 @@ DEFINED: tuple[type[OpRun], ...] = (*(_defined(name, definition) for name, defin
 """The classes that the evaluator takes in place of its own."""
 
 
+class DefinedEvaluator(ReferenceEvaluator):  # type: ignore[misc]
+    """onnx's evaluator with our definitions, in place of which it takes the `new_ops` of the same name.
+
+    It makes further evaluators of its own class for functions and bodies, which so have the definitions as well.
+    """
+
+    def __init__(self, proto: Any, *given: Any, new_ops: Any = None, **named: Any) -> None:  # noqa: ANN401 - onnx's
+        others = list(new_ops or ())
+        taken = {other.__name__ for other in others}
+        defined = (one for one in DEFINED if one.__name__ not in taken)
+        super().__init__(proto, *given, new_ops=[*others, *defined], **named)
+
+
 def evaluator(model: Any, *others: type[OpRun]) -> ReferenceEvaluator:  # noqa: ANN401 - whatever onnx's takes
     """Return an evaluator of `model` with our definitions, in place of which it takes the `others` of the same name.
 
     Raises what onnx raises.
     """
-    named = {other.__name__ for other in others}
-    return ReferenceEvaluator(model, new_ops=[*others, *(one for one in DEFINED if one.__name__ not in named)])
+    return DefinedEvaluator(model, new_ops=others)

@@ -20,6 +20,8 @@ def _of_matrix(function: Callable[[Array], Array]) -> Definition:
         if given.opset >= _OF_ONE_AXIS:
             return None
         x, axis = given.operand(0), given.integer("axis", 1)
+        if not -x.ndim <= axis < max(x.ndim, 1):
+            raise ValueError(f"axis {axis} of {x.ndim}")
         rows = math.prod(x.shape[: axis + x.ndim if axis < 0 else axis])
         if not x.size:
             return (x,)

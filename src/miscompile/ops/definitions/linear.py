@@ -8,16 +8,21 @@ import numpy as np
 from miscompile.core.tensor import Array
 from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
+_MOST = 2.0**31
+"""Bound of the factors of integers; larger ones are left to onnx's evaluator."""
+
 
 def gemm(given: EvaluatedCall) -> tuple[Array] | None:
     """Gemm of integers and whole factors, which wraps around; onnx's evaluator computes it in floats."""
     a, b, c = given.operand(0), given.operand(1), given.optional(2)
     alpha, beta = given.real("alpha", 1.0), given.real("beta", 1.0)
-    if a.dtype.kind not in "iu" or not alpha.is_integer() or not beta.is_integer():
+    if a.dtype.kind not in "iu" or not all(one.is_integer() and abs(one) < _MOST for one in (alpha, beta)):
         return None
     left, right = (one.T if given.integer(name, 0) else one for one, name in ((a, "transA"), (b, "transB")))
     product = np.array(int(alpha)).astype(a.dtype) * (left @ right)
-    return (product if c is None else product + np.array(int(beta)).astype(a.dtype) * c,)
+    if c is None:
+        return (product,)
+    return (product + np.broadcast_to(np.array(int(beta)).astype(a.dtype) * c, product.shape),)
 
 
 def det(given: EvaluatedCall) -> tuple[Array]:

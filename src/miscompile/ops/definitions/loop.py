@@ -29,10 +29,10 @@ class Loop(OpRun):  # type: ignore[misc]  # onnx's classes have no types
     ) -> tuple[Any, ...]:  # fmt: skip
         """Raises RuntimeError after `most_iterations`."""
         del given
-        body = self.body
+        body, trips = self.body, None if trips is None else int(np.asarray(trips).reshape(-1)[0])
         carried, going, turn = list(states), condition is None or bool(condition), 0
         rows: list[list[Any]] = [[] for _ in body.output_names[1 + len(states) :]]
-        while going and (trips is None or turn < int(trips)):
+        while going and (trips is None or turn < trips):
             if self.most_iterations is not None and turn >= self.most_iterations:
                 raise RuntimeError(f"a Loop has not ended after {self.most_iterations:,} iterations")
             values = (np.array(turn, np.int64), np.array(going), *carried)

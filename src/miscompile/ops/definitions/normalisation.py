@@ -26,6 +26,7 @@ def batch_normalization(given: EvaluatedCall) -> tuple[Array, ...] | None:
     x, *parameters = (given.operand(place) for place in range(5))
     spatial = bool(given.integer("spatial", 1))
     shape = (1, -1, *(1 for _ in x.shape[2:])) if spatial else (1, *x.shape[1:])
+    shape = shape if x.ndim > 1 else (-1,)  # one channel
     scale, bias, mean, variance = (wide(one).reshape(shape) for one in parameters)
     scaled = (wide(x) - mean) / np.sqrt(variance + given.real("epsilon", 1e-5)) * scale + bias
     return (scaled.astype(x.dtype),)

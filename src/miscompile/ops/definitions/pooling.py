@@ -14,7 +14,7 @@ import numpy as np
 
 from miscompile.core.tensor import Array
 from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
-from miscompile.ops.definitions.windows import Windows, windows
+from miscompile.ops.definitions.windows import Windows, fitting_windows
 
 
 def average_pool(given: EvaluatedCall) -> tuple[Array]:
@@ -26,7 +26,7 @@ def average_pool(given: EvaluatedCall) -> tuple[Array]:
     A window of padding only has NaN, 0 / 0: the page does not speak of it.
     """
     x = given.operand(0)
-    axes = windows(given, x.shape[2:])
+    axes = fitting_windows(given, x.shape[2:])
     included = bool(given.integer("count_include_pad", 0))
     divisors = np.ones((1, 1), np.float32)
     for one in axes:
@@ -47,7 +47,7 @@ def lp_pool(given: EvaluatedCall) -> tuple[Array] | None:
     if given.opset < 2 or p < 1:
         return None
     with np.errstate(over="ignore", under="ignore"):
-        return ((_sums(np.abs(wide(x)) ** p, windows(given, x.shape[2:])) ** (1 / p)).astype(x.dtype),)
+        return ((_sums(np.abs(wide(x)) ** p, fitting_windows(given, x.shape[2:])) ** (1 / p)).astype(x.dtype),)
 
 
 def max_pool(given: EvaluatedCall) -> tuple[Array, Array]:
@@ -62,7 +62,7 @@ def max_pool(given: EvaluatedCall) -> tuple[Array, Array]:
     # Ranks compare as the elements do, and leave -1 free for padding, which no element is equal to.
     ranks = np.unique(wide(x), return_inverse=True)[1].reshape(x.shape)
     places = np.arange(x.size).reshape(x.shape)
-    for axis, one in reversed(list(enumerate(windows(given, x.shape[2:]), start=2))):
+    for axis, one in reversed(list(enumerate(fitting_windows(given, x.shape[2:]), start=2))):
         # From the last axis to the first, the first of the largest is the first in the order of the whole window.
         taken = one.taken(ranks, axis, -1)
         first = np.expand_dims(taken.argmax(axis + 1), axis + 1)

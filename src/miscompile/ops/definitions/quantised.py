@@ -7,7 +7,7 @@ import numpy as np
 
 from miscompile.core.tensor import Array
 from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
-from miscompile.ops.definitions.windows import windows
+from miscompile.ops.definitions.windows import fitting_windows
 
 
 def qlinear_conv(given: EvaluatedCall) -> tuple[Array]:
@@ -36,7 +36,7 @@ def _centred(value: Array, zero: Array, axis: int) -> Array:
 def _convolved(given: EvaluatedCall, x: Array, w: Array) -> Array:
     """Return the convolution of integers in double precision, which holds their sums exactly."""
     groups, filters, kernel = given.integer("group", 1), w.shape[0], w.shape[2:]
-    spatial = windows(replace(given, attributes={**given.attributes, "kernel_shape": kernel}), x.shape[2:])
+    spatial = fitting_windows(replace(given, attributes={**given.attributes, "kernel_shape": kernel}), x.shape[2:])
     for place, one in enumerate(spatial):
         x = one.taken(x, 2 + 2 * place, 0.0)  # every axis becomes two: windows and their places
     counts = [len(one.places) for one in spatial]

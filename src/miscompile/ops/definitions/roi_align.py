@@ -8,6 +8,9 @@ import numpy as np
 from miscompile.core.tensor import Array
 from miscompile.ops.definitions.evaluated_call import EvaluatedCall, wide
 
+_MOST_SAMPLES = 2048
+"""Sampled locations along an axis: all of both axes are laid out at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
@@ -57,6 +60,8 @@ def _samples(start: Any, extent: Any, bins: int, ratio: int, size: int) -> _Samp
     of_a_bin = extent / extent.dtype.type(bins)
     # An adaptive number is ceil(extent / bins): none for a region that ends before it starts.
     count = ratio or max(0, int(np.ceil(of_a_bin)))
+    if count * bins > _MOST_SAMPLES:
+        raise ValueError(f"{count} samples for each of {bins} bins")
     halves = np.arange(count).astype(extent.dtype) + extent.dtype.type(0.5)
     within = halves * of_a_bin / extent.dtype.type(max(count, 1))
     return _between(start + np.arange(bins).astype(extent.dtype)[:, None] * of_a_bin + within, size)

@@ -21,6 +21,8 @@ def transposed_convolution(given: EvaluatedCall) -> tuple[Array]:
     x, w, bias = given.operand(0), given.operand(1), given.optional(2)
     rank, group = x.ndim - 2, given.integer("group", 1)
     strides, dilations = given.integers("strides") or (1,) * rank, given.integers("dilations") or (1,) * rank
+    if given.integers("kernel_shape") not in (None, w.shape[2:]):
+        raise ValueError("kernel_shape is not that of the weights")
     begins, sizes = _cut(given, x.shape[2:], w.shape[2:], strides, dilations)
     with np.errstate(over="ignore", invalid="ignore"):
         whole = _whole(wide(x), wide(w), group, strides, dilations)
@@ -55,8 +57,10 @@ def _cut(
             size = whole - begin - end
         else:
             begin, size = _begin(whole - wanted[axis], auto_pad), wanted[axis]
+        if size < 0:
+            raise ValueError(f"a size of {size}")
         begins.append(begin)
-        sizes.append(max(0, size))
+        sizes.append(size)
     return begins, sizes
 
 

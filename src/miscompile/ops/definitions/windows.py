@@ -39,6 +39,17 @@ class Windows:
         return np.concatenate([values, beside], axis).take(places, axis)
 
 
+def fitting_windows(given: EvaluatedCall, spatial: Sequence[int]) -> tuple[Windows, ...]:
+    """Return the windows along each axis. Raises ValueError where kernel_shape has another rank, or none fits."""
+    kernel = given.integers("kernel_shape") or ()
+    if len(kernel) != len(spatial):
+        raise ValueError(f"kernel_shape {kernel} for {len(spatial)} spatial axes")
+    found = windows(given, spatial)
+    if any(one.size and not len(one.places) for one in found):
+        raise ValueError("no window fits into the padded operand")
+    return found
+
+
 def windows(given: EvaluatedCall, spatial: Sequence[int]) -> tuple[Windows, ...]:
     """Return the windows along each of the axes with the sizes `spatial`."""
     rank = len(spatial)

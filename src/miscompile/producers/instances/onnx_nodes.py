@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.errors import ModelError
 from miscompile.graph.edges import captured
@@ -22,7 +21,7 @@ from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
-from miscompile.ops.definitions.evaluator import DEFINED
+from miscompile.ops.definitions.evaluator import DefinedEvaluator
 from miscompile.producers.instances.evaluation import evaluated
 from miscompile.producers.instances.onnx_model import node_instance, split_api
 from miscompile.producers.instances.onnx_values import array_value, schema_of, to_array
@@ -84,9 +83,9 @@ def _types(model: Model) -> dict[str, ValueType]:
 
 def _whole(model: Model, feed: Mapping[str, Any]) -> list[tuple[Graph, dict[str, Any]]] | None:
     """Return the main graph and each body with the values of its first run; None when the evaluator refuses."""
-    seen: dict[int, tuple[ReferenceEvaluator, dict[str, Any]]] = {}
+    seen: dict[int, tuple[DefinedEvaluator, dict[str, Any]]] = {}
 
-    class Watching(ReferenceEvaluator):  # type: ignore[misc]  # onnx is not typed
+    class Watching(DefinedEvaluator):
         def run(self, output_names: Any, feed_inputs: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             kwargs.pop("intermediate", None)
             results = super().run(output_names, feed_inputs, *args, intermediate=True, **kwargs)
@@ -94,7 +93,7 @@ def _whole(model: Model, feed: Mapping[str, Any]) -> list[tuple[Graph, dict[str,
             return [results[name] for name in (output_names or self.output_names)]
 
     try:
-        Watching(model_proto(model), new_ops=list(DEFINED)).run(None, dict(feed))
+        Watching(model_proto(model)).run(None, dict(feed))
     except Exception:  # noqa: BLE001 - whatever it raises, the caller runs the nodes one by one and counts the model
         return None
     scopes = [(model.graph, values) for one, values in seen.values() if isinstance(one.proto_, onnx.ModelProto)]

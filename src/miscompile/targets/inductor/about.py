@@ -78,7 +78,6 @@ ABOUT = About(
     masks=((r"(?s)tensors: call_\w+ .*?\): got ", "tensors: got "),),  # which call it is, and its arguments
     derivatives=("training", "reverse", "forward", "adjoint"),
     lowered=True,
-    second_implementation=5,
     devices=("cpu", "cuda"),
     max_opset=28,
     max_ir_version=14,

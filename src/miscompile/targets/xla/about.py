@@ -49,7 +49,6 @@ ABOUT = About(
     script="miscompile.targets.xla.script:SCRIPT",
     distributions=("jax", "jaxlib"),
     lowered=True,
-    second_implementation=6,
     blocks=(8, 16, 128),  # vectors, and the tiles of its own products
     max_opset=28,
     max_ir_version=14,

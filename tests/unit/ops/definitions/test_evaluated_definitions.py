@@ -222,3 +222,35 @@ def test_a_loop_joins_what_its_turns_give_along_a_new_axis(turns: int, condition
     made = loop(turns, condition=condition)
     feed = {"x": floats(2, 1), "step": np.array(1, np.float32)}
     agree([np.asarray(one) for one in evaluator(made).run(None, feed)], theirs(made, feed))
+
+
+def test_definitions_hold_inside_of_functions() -> None:
+    node = helper.make_node("LRN", ["a"], ["b"], size=3, alpha=1.0)
+    function = helper.make_function("local", "F", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
+    x = floats(1, 4, 2, 1)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="local")], "g", infos[:1], infos[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    made = helper.make_model(graph, functions=[function], opset_imports=opsets, ir_version=8)
+    agree([np.asarray(one) for one in evaluator(made).run(None, {"x": x})], theirs(made, {"x": x}))
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "opset", "attributes"),
+    [
+        ("MaxPool", [floats(1, 1, 3)], 13, {"kernel_shape": [5]}),
+        ("AveragePool", [floats(1, 1, 3)], 13, {"kernel_shape": [2, 2]}),
+        ("ConvTranspose", [floats(1, 1, 2), floats(1, 1, 2)], 13, {"kernel_shape": [3]}),
+        ("Softmax", [floats(2, 3)], 11, {"axis": 7}),
+        ("Gemm", [np.ones((3, 2), np.int64), np.ones((2, 2), np.int64), np.ones((3, 3, 2), np.int64)], 13, {}),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_invalid_calls_are_refused(op: str, operands: list[Array], opset: int, attributes: dict[str, Any]) -> None:
+    names = [f"x{place}" for place in range(len(operands))]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    infos = [helper.make_empty_tensor_value_info(name) for name in (*names, "y")]
+    graph = helper.make_graph([node], "g", infos[:-1], infos[-1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    with pytest.raises(ValueError, match=r"."):
+        ours(made, operands)

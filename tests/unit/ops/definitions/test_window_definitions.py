@@ -141,7 +141,10 @@ def test_pooling_is_that_of_onnxruntime(op: str, opset: int) -> None:
     chance, compared = random.Random(opset), 0
     while compared < 80:
         x, attributes, results = pooling_call(chance, op, opset)
-        found = ours(POOLING[op], opset, [x], attributes)
+        try:
+            found = ours(POOLING[op], opset, [x], attributes)
+        except ValueError:
+            continue  # no window fits: ONNX Runtime refuses some of these calls, and makes windows in others
         # ONNX Runtime gives zero or the lowest finite number for padding only, for which the page has no value.
         if is_otherwise(x.shape[2:], attributes) or not all(np.isfinite(found[0]).flat):
             continue
@@ -180,7 +183,10 @@ def test_transposed_convolution_is_that_of_onnxruntime(opset: int) -> None:
     chance, compared = random.Random(opset), 0
     while compared < 150:
         operands, attributes = transposed_call(chance)
-        found = ours(transposed_convolution, opset, operands, attributes)
+        try:
+            found = ours(transposed_convolution, opset, operands, attributes)
+        except ValueError:
+            continue  # pads cut more than there is
         natural = ours(transposed_convolution, opset, operands, {**attributes, "auto_pad": "VALID"})
         same = attributes.get("auto_pad", "").startswith("SAME") and "output_shape" not in attributes
         if 0 in found[0].shape[2:]:
@@ -284,8 +290,9 @@ def test_automatic_padding() -> None:
     assert pooled(max_pool, [1, 2, 3, 4, 5], kernel_shape=[2], strides=[2], auto_pad="VALID", ceil_mode=1) == [2, 4]
 
 
-def test_a_window_that_does_not_fit_makes_no_result() -> None:
-    assert pooled(max_pool, [1, 2], kernel_shape=[3], strides=[2]) == []  # ONNX Runtime makes one
+def test_a_window_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="no window fits"):
+        pooled(max_pool, [1, 2], kernel_shape=[3], strides=[2])  # ONNX Runtime makes one
     assert pooled(average_pool, [], kernel_shape=[1]) == []
     assert pooled(lp_pool, [[], []], kernel_shape=[1, 1]) == [[], []]
 

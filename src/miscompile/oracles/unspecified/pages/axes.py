@@ -16,7 +16,10 @@ def axes_are_counted_from_the_front(node: NodeView) -> bool:
     instance = node.instance
     if instance.version >= _COUNTED_FROM_THE_BACK:
         return True
-    known = defs.get_schema(instance.api, instance.version).attributes if defs.has(instance.api) else {}
+    try:
+        known = defs.get_schema(instance.api, instance.version).attributes
+    except defs.SchemaError:
+        return True  # the version has no such operator
     for name in ("axis", "axes"):
         given = node.whole_list(name) or [node.whole(name, 0)]
         if name not in known or min(given) >= 0 or any(word in known[name].description for word in _WORDS):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
@@ -26,9 +27,11 @@ class NodeView:
         return None if found is None else found.shape
 
     def numbers(self, place: int) -> list[float]:
-        """Return the elements of an operand, none if it is absent."""
+        """Return the elements of an operand, none if it is absent or has no real numbers."""
         found = self.tensor(place)
-        return [] if found is None else [float(item) for item in found.numbers().ravel().tolist()]
+        if found is None or DTYPES[found.dtype].kind in ("complex", "string"):
+            return []
+        return [float(item) for item in found.numbers().ravel().tolist()]
 
     def whole(self, name: str, default: int) -> int:
         """Return an integer attribute."""

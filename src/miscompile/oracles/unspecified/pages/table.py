@@ -95,7 +95,7 @@ def _batch_of_grid(node: NodeView) -> bool:
 
 def _has_channels(node: NodeView) -> bool:
     x, weights = node.shape(0) or (), node.shape(3) or ()
-    return len(x) == len(weights) and x[1] == weights[1] * node.whole("group", 1)
+    return len(x) == len(weights) > 1 and x[1] == weights[1] * node.whole("group", 1)
 
 
 def _truncates_floats(node: NodeView) -> bool:
