@@ -54,6 +54,8 @@ def _raised_too_far(instance: Instance, feed: Feed) -> bool:
         return False
     if high.dtype.kind in "iu" and (high < 0).any():
         return True
+    if any(1 != one != other != 1 for one, other in zip(low.shape[::-1], high.shape[::-1], strict=False)):
+        return False  # no valid node: the operands do not broadcast
     with np.errstate(all="ignore"):
         power = np.power(np.asarray(low, np.float64), np.asarray(high, np.float64))
     return not bool(((power >= kind.low) & (power < kind.high + 1)).all())

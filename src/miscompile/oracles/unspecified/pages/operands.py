@@ -35,6 +35,8 @@ def outputs(weights: int, place: int, *, transposed: bool = False) -> tuple[str,
         shape, of = node.shape(place), node.shape(weights)
         if shape is None or of is None:
             return True
+        if not of:
+            return False
         count = of[1] * node.whole("group", 1) if transposed and len(of) > 1 else of[0]
         return shape == (count,)
 
