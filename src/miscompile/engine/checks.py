@@ -14,7 +14,7 @@ from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
 from miscompile.targets.derivatives import DERIVATIVE, REWRITINGS
 from miscompile.targets.guards import GUARDED
-from miscompile.targets.registry import jurors_for, quick_extras, voters_for
+from miscompile.targets.registry import quick_extras, slower_voters_for, voters_for
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -155,7 +155,7 @@ def _no_votes(about: About) -> tuple[bool, str]:
     if about.role != "compiler" or about.lowered or about.executors:
         return True, "has no kernels of its own that read ONNX"
     missing = f"has no other runtime beside it; run `pip install 'miscompile[{quick_extras()}]'`"
-    return not (voters_for(about.name) or jurors_for(about.name)), missing
+    return not (voters_for(about.name) or slower_voters_for(about.name)), missing
 
 
 def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:

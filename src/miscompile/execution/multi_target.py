@@ -35,6 +35,7 @@ class MultiTargetPool:
     def __init__(self, targets: Sequence[str], open_pool: Callable[[str], LocalPool]) -> None:
         self._targets, self._open_pool = tuple(dict.fromkeys(targets)), open_pool
         self._pools: dict[str, LocalPool] = {}
+        self._unloadable: dict[str, str] = {}
         self._batches: dict[int, _Batch] = {}
         self._tickets: dict[tuple[str, int], int] = {}
         self._numbers = itertools.count(1)
@@ -90,10 +91,9 @@ class MultiTargetPool:
             places.setdefault(run.target, []).append(place)
         batch = _Batch(len(runs), {})
         for target, where in places.items():
-            try:
-                pool = self._pool(target)
-            except UsageError as error:
-                batch.outcomes.update(dict.fromkeys(where, Unsupported("load", str(error))))
+            pool = self._loaded(target)
+            if pool is None:
+                batch.outcomes.update(dict.fromkeys(where, Unsupported("load", self._unloadable[target])))
                 continue
             key = (target, pool.submit([runs[place] for place in where]))
             batch.places[key] = where
@@ -118,6 +118,16 @@ class MultiTargetPool:
         """Set the time limit of a run in seconds; None restores the initial limit."""
         for pool in self._pools.values():
             pool.allow(seconds)
+
+    def _loaded(self, target: str) -> LocalPool | None:
+        """Return the pool of a target, None for one that could not be loaded, now or earlier."""
+        if target in self._unloadable:
+            return None
+        try:
+            return self._pool(target)
+        except UsageError as error:
+            self._unloadable[target] = str(error)
+            return None
 
     def _pool(self, target: str) -> LocalPool:
         if target not in self._pools:

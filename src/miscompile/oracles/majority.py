@@ -18,10 +18,11 @@ from miscompile.oracles.montecarlo import THRESHOLD, spreads
 REFERENCE = "reference"
 """onnx's reference implementation as a target."""
 
-LEEWAY = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1, "bfloat16": 2e-1}
+LEEWAY = {"float64": 1e-7, "float32": 1e-3, "float16": 1e-1, "bfloat16": 2e-1}
 """Allowed difference of two implementations relative to the element, or to a tenth of the output's largest one if that
 is more. Noise between the operators does not measure what an algorithm inside of one loses: a normalisation as
-`scale * x + shift` loses most digits where all elements are equal."""
+`scale * x + shift` loses most digits where all elements are equal. The body that ONNX gives for Gelu has constants of
+float32 for float64 as well, which move results by 5e-8."""
 
 Scales = Mapping[tuple[int, int], Array]
 """Allowed difference of each element, by feed and output; an output without an entry must be equal."""

@@ -31,7 +31,7 @@ from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.oracles.readings import CHOICES, ReadableProgram
 from miscompile.targets.known import Policy, known
-from miscompile.targets.registry import jurors_for, parse_target, voters_for
+from miscompile.targets.registry import parse_target, slower_voters_for, voters_for
 
 ORACLE = "special"
 """The name of this oracle in recipes, of its rule and of the kind of its findings."""
@@ -190,7 +190,7 @@ def _wrong(
         for reading in others:
             agreed &= ~_unlike(base, base, reading, spread)
         wrong = (agreed & _unlike(base, base, got, spread)) | _never_finite(named, want, got)
-        mixed = _now_and_then(program, named, want, got)
+        mixed = _loses_some_nan(program, named, want, got)
         wrong |= mixed
         if not wrong.any():
             continue
@@ -221,7 +221,7 @@ def _never_finite(readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> 
     return np.asarray(found)
 
 
-def _now_and_then(program: ReadableProgram, readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
+def _loses_some_nan(program: ReadableProgram, readings: Mapping[str, Tensor], want: Tensor, got: Tensor) -> Array:
     """Tell where `got` has lost a NaN although the only call of an operator keeps others, and `want` keeps all.
 
     ONNX does not say whether a maximum drops NaN, but an operator does the one or the other.
@@ -319,7 +319,7 @@ def _make(options: NoOptions, context: OracleContext) -> Special:
     del options
     target = context.target
     lowered = parse_target(target).about.lowered
-    voters = () if lowered else (*voters_for(target), *jurors_for(target))
+    voters = () if lowered else (*voters_for(target), *slower_voters_for(target))
     return Special(target, disabled=context.off(target), voters=voters)
 
 

@@ -28,7 +28,7 @@ from miscompile.oracles.differential import (
 )
 from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.majority import REFERENCE
-from miscompile.targets.registry import jurors_for, parse_target, voters_for
+from miscompile.targets.registry import parse_target, slower_voters_for, voters_for
 
 _OFF = Build("off")
 OPTIMISED = "the unoptimised build is right"
@@ -140,7 +140,7 @@ def _make(options: NoOptions, context: OracleContext) -> Votes:
     target, runtimes = context.target, voters_for(context.target)
     narrowed = context.narrowed(target, *runtimes)
     off = {target: context.off(target)}
-    majority = Differential((target,), (*runtimes, *jurors_for(target), *VOTERS), off, narrowed)
+    majority = Differential((target,), (*runtimes, *slower_voters_for(target), *VOTERS), off, narrowed)
     return Votes(target, runtimes, majority, parse_target(target).about.unoptimised)
 
 
@@ -148,7 +148,7 @@ def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts:
     """Return the property of a violation: the majority of what is installed here votes against the build."""
     del options
     target = evidence.faulty.target
-    return AgainstVotes(against_majority(evidence, context, facts, (*voters_for(target), *jurors_for(target))))
+    return AgainstVotes(against_majority(evidence, context, facts, (*voters_for(target), *slower_voters_for(target))))
 
 
 KIND = OracleKind("votes", "results that all builds of a compiler share, against other runtimes", _hold, _make)

@@ -206,7 +206,7 @@ def voters_for(text: str) -> tuple[str, ...]:
     return tuple(name for name in _installed_quick() if name != own)
 
 
-def jurors_for(text: str) -> tuple[str, ...]:
+def slower_voters_for(text: str) -> tuple[str, ...]:
     """Return the other compilers that are installed here and give a second opinion, but are not quick.
 
     They run only where quicker implementations disagree.

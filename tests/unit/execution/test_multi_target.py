@@ -7,7 +7,7 @@ import pytest
 
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Program
-from miscompile.core.outcome import Outcome, Raised
+from miscompile.core.outcome import Outcome, Raised, Unsupported
 from miscompile.core.pool import Counters
 from miscompile.core.run import Build, Run
 from miscompile.execution.multi_target import MultiTargetPool
@@ -97,3 +97,13 @@ def test_a_target_that_cannot_be_loaded_closes_the_others() -> None:
     with pytest.raises(UsageError, match="cannot be loaded"), whole:
         pass
     assert not made["a"].opened
+
+
+def test_a_voter_that_cannot_be_loaded_supports_nothing_and_is_tried_once() -> None:
+    pool, made = multi_target_pool(["a"])
+    with pool:
+        runs = [Run(CASE, "broken", Build("off")), Run(CASE, "a", Build("full"))]
+        assert pool.run(runs) == [Unsupported("load", "it cannot be loaded"), Raised("run", "a", "full")]
+        first = made["broken"]
+        assert pool.run(runs[:1]) == [Unsupported("load", "it cannot be loaded")]
+        assert made["broken"] is first
