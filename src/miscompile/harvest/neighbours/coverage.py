@@ -10,6 +10,10 @@ from miscompile.instances.classes import ClassPair, Item
 _HOPELESS = 4
 """An item that this many instances in a row had when the library refused them, and no valid one, counts no longer."""
 
+_FOLDED = ("operands", "results")
+"""The factors of constant folding: which operands are constants, and which results are named. No type decides about it."""
+_FOLDED_WEIGHT = 12
+"""Pairs for which one of these factors counts: about as many as a new element type brings."""
 
 NOT_TRIED = "not tried: a limit was reached, or others went first"
 """Why a class has neither a kept nor a refused instance."""
@@ -36,9 +40,12 @@ class PairCoverage:
     tried: int = 0
 
     def gain(self, pairs: Iterable[ClassPair]) -> int:
-        """Return how many pairs no kept instance has, without those of classes that the library seems to refuse."""
+        """Return how many pairs no kept instance has, without those of classes that the library seems to refuse.
+
+        A pair of the factors of constant folding counts several times, or new types would always come first.
+        """
         fresh = (pair for pair in pairs if pair not in self.tested and pair not in self.added)
-        return sum(not (self._hopeless(pair[0]) or self._hopeless(pair[1])) for pair in fresh)
+        return sum(_weight(pair) for pair in fresh if not (self._hopeless(pair[0]) or self._hopeless(pair[1])))
 
     def _hopeless(self, item: Item) -> bool:
         counts = self.refusals.get(item)
@@ -94,3 +101,7 @@ class PairCoverage:
         counts = self.refusals.get(item)
         why = counts.most_common(1)[0][0] if counts else NOT_TRIED
         return {"factor": item[0], "class": item[1], "why": why}
+
+
+def _weight(pair: ClassPair) -> int:
+    return _FOLDED_WEIGHT if (pair[0][0], pair[1][0]) == _FOLDED else 1

@@ -185,3 +185,12 @@ def test_refused_classes_are_tried_a_few_times_only() -> None:
     assert {item["class"]: item["why"] for item in types}["float16"] == "floats only"
     halves = [one for one in tried if isinstance(one.inputs[0], Held) and one.inputs[0].tensor.dtype == "float16"]
     assert 1 <= len(halves) <= 4
+
+
+def test_constants_with_other_results_count_as_much_as_a_new_type() -> None:
+    coverage = PairCoverage("Unique")
+    coverage.test(_pairs(operands="as migrated", results="1111", type="float32"))
+    folded = _pairs(operands="constant", results="1011", type="float32")
+    assert coverage.gain(folded) > coverage.gain(_pairs(operands="as migrated", results="1111", type="bool"))
+    coverage.keep(folded)
+    assert coverage.gain(folded) == 0
