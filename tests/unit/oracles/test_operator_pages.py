@@ -1,5 +1,6 @@
 """Conditions of the pages of ONNX's operators: nodes that break one are undefined as a whole."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -99,6 +100,7 @@ PAIRS = [
     ),
     (node("GlobalAveragePool", X), node("GlobalAveragePool", zeros(5))),
     (node("RoiAlign", X, zeros(2, 4), whole(0, 0)), node("RoiAlign", X, zeros(2, 4), whole(0, -1))),
+    (node("RoiAlign", X, zeros(1, 4), whole(0)), node("RoiAlign", X, zeros(1, 4), whole(0), spatial_scale=math.inf)),
     (node("RoiAlign", X, zeros(1, 4), whole(0)), node("RoiAlign", X, zeros(1, 4), whole(0), output_height=0)),
     (
         node("NonMaxSuppression", zeros(1, 2, 4), zeros(1, 1, 2), whole(1), real(0.5), real(0.0)),

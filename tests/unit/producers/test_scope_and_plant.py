@@ -200,6 +200,22 @@ def test_a_near_miss_has_the_same_operator_in_any_other_form() -> None:
     assert any(any(one) for one in pads)
 
 
+def test_all_axes_of_a_planting_are_counted_from_the_other_end() -> None:
+    motif = only(
+        "x = value(2, 3, 4)\nr = ReduceSum(x, axes=(0,), keepdims=0)\n"
+        "s = Softmax(r, axis=-1)\ny = Squeeze(s)\ndtypes('float32')"
+    )
+    known = scope("axes", opset=13)
+    planted = plant(known, motif, replace(NONE, other_end=1.0))
+    assert planted is not None
+    assert [one.shape for one in planted.results] == [(3, 4), (3, 4), (3, 4)]
+    reduction, softmax = known.nodes[-3:-1]
+    (axes,) = (one for operands in known.pool.values() for one in operands if one.name == reduction.inputs[1])
+    assert axes.value is not None
+    assert axes.value.tolist() == [-3]
+    assert softmax.attributes["axis"].value == 1
+
+
 def test_a_given_operand_comes_first_or_the_call_is_refused() -> None:
     known = scope("given")
     whole = known.new_input("float32", (2, 3), Range(0.0, 1.0, integral=False))

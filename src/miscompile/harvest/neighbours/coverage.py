@@ -11,7 +11,7 @@ _HOPELESS = 4
 """An item that this many instances in a row had when the library refused them, and no valid one, counts no longer."""
 
 _FOLDED = ("operands", "results")
-"""The factors of constant folding: which operands are constants, and which results are named. No type decides about it."""
+"""The factors of constant folding: which operands are constants, and which results are named."""
 _FOLDED_WEIGHT = 12
 """Pairs for which one of these factors counts: about as many as a new element type brings."""
 

@@ -4,8 +4,9 @@ Optimisers tend to be wrong where their pattern occurs in an uncommon setting: a
 constant of another rank, an input instead of an initialiser, an omitted or empty optional operand, the same operand
 twice, an inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis
 or order, another slice position, a broadcast operand instead of one of full shape, another value of the same type where
-a pattern needs the same one, another operator of the same kind, the same operator in any other form. All mutations are
-drawn from the scope's random stream.
+a pattern needs the same one, another operator of the same kind, the same operator in any other form. Axes counted from
+the back change no result, but passes that compare, sort or merge axes forget them. All mutations are drawn from the
+scope's random stream.
 """
 
 import math
@@ -36,7 +37,15 @@ from miscompile.patterns.language import (
     Size,
     Weight,
 )
-from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
+from miscompile.producers.motifs.settings import (
+    Dictionary,
+    PlainSetting,
+    from_the_other_end,
+    near,
+    nudged,
+    other_value,
+    wrapped,
+)
 from miscompile.producers.scope import CallRefused, Scope
 from miscompile.producers.sites import GivenSite, insert
 
@@ -54,6 +63,9 @@ _KINDS = (
 )
 _KIN = {op: tuple(other for other in kind if other != op) for kind in _KINDS for op in kind}
 """The other operators of a kind: they take the same operands, so that a pattern with one of them is a near miss."""
+
+_COUNTED_FROM_THE_BACK = 11
+"""The operator set since which all operators count negative axes from the back."""
 
 _ATTEMPTS = 3
 _PICKS = 8
@@ -82,6 +94,7 @@ class Mutations:
     other_operand: float = 0.02
     other_operator: float = 0.02
     other_form: float = 0.06
+    other_end: float = 0.15
 
 
 NONE = Mutations(*[0.0] * len(fields(Mutations)))
@@ -238,6 +251,7 @@ class _Planter:
         self.sizes: dict[str, int] = {}
         self.planted = Planted()
         self.literal = self.dtype
+        self.other_end: bool | None = None
         self.dictionary = Dictionary(self.dtype, self.sizes, self._size)
 
     def plant(self) -> Planted:
@@ -473,7 +487,7 @@ class _Planter:
         known = schema(statement.op, self.scope.opset)
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:
-            value = self.dictionary.plain(name, setting)
+            value = self._axes(name, self.dictionary.plain(name, setting), arguments)
             other = other_value(self.rng, name, value) if self._hit(self.mutations.attribute) else value
             if name == "axes" and known is not None and "axes" not in known.attributes:
                 chosen = value if other is None else other
@@ -481,3 +495,12 @@ class _Planter:
             elif other is not None:
                 found[name] = wrapped(statement.op, self.scope.opset, name, other)
         return found
+
+    def _axes(self, name: str, value: PlainSetting, arguments: Sequence[Operand | None]) -> PlainSetting:
+        """Return the same axes counted from the other end, in all calls of the planting or in none."""
+        first = arguments[0] if arguments else None
+        if name not in ("axis", "axes") or first is None or self.scope.opset < _COUNTED_FROM_THE_BACK:
+            return value
+        if self.other_end is None:
+            self.other_end = self._hit(self.mutations.other_end)
+        return from_the_other_end(value, len(first.shape)) if self.other_end else value

@@ -116,6 +116,17 @@ def other_value(rng: random.Random, name: str, value: PlainSetting) -> PlainSett
     return None
 
 
+def from_the_other_end(value: PlainSetting, rank: int) -> PlainSetting:
+    """Return the same axes of a tensor of `rank`, counted from the back instead of the front or the reverse."""
+    match value:
+        case int():
+            return value + (rank if value < 0 else -rank)
+        case tuple():
+            return tuple([int(axis) + (rank if int(axis) < 0 else -rank) for axis in value])
+        case _:
+            return value
+
+
 def near(rng: random.Random, values: Sequence[int]) -> tuple[int, ...]:
     """Return `values` with one of them equal to another, or nearer to zero, so that valid positions stay valid."""
     place = int(rng.random() * len(values))

@@ -38,6 +38,11 @@ class NodeView:
         value = self.instance.kwargs.get(name, default)
         return value if isinstance(value, int) else default
 
+    def number(self, name: str, default: float) -> float:
+        """Return a float attribute."""
+        value = self.instance.kwargs.get(name, default)
+        return float(value) if isinstance(value, int | float) else default
+
     def text(self, name: str, default: str) -> str:
         """Return a text attribute."""
         value = self.instance.kwargs.get(name, default)

@@ -133,6 +133,11 @@ def are_finite(*places: int) -> PageCondition:
     return lambda node: all(math.isfinite(item) for place in places for item in node.numbers(place))
 
 
+def finite(name: str) -> tuple[str, PageCondition]:
+    """Return the condition that the attribute is no infinity, and not NaN, if it is given."""
+    return f"{name} is finite", lambda node: math.isfinite(node.number(name, 0.0))
+
+
 def alike(node: NodeView) -> bool:
     """Tell whether the operands have one shape, where the version of a variadic operator does not broadcast."""
     shapes = {node.shape(place) for place in range(len(node.instance.inputs))}
