@@ -15,7 +15,7 @@ from evaluation.known.calls import called
 from evaluation.known.listed import MendedBug
 from miscompile.base.errors import UsageError
 from miscompile.cli.exit_codes import UNTESTED
-from miscompile.findings.folder import load
+from miscompile.findings.folder import REPEATED, load
 from miscompile.findings.store import Store
 from miscompile.graph.read import read
 from miscompile.triage.predicate import inner_operators
@@ -40,12 +40,14 @@ class KnownSettings:
 class BugOutcome:
     """What the campaign on the release with a bug gave: the findings that may be it, each with its signature.
 
+    `repeated` counts the findings that triage has repeated. Those that `known.toml` has are among them, because it may
+    have the very bug.
     `not_run` says why there was no campaign, empty if there was one.
     """
 
     bug: MendedBug
     tests: int = 0
-    confirmed: int = 0
+    repeated: int = 0
     mended: int = 0
     candidates: tuple[tuple[str, str], ...] = ()
     not_run: str = ""
@@ -102,11 +104,11 @@ def _outcome(bug: MendedBug, out: Path) -> BugOutcome:
         file.write_text(called(words, (0, 1, UNTESTED)), "utf-8")
     mended = {one["id"] for one in json.loads(file.read_text("utf-8"))["findings"] if one["answer"] == "fixed"}
     with Store.open(out, create=False) as store:
-        confirmed = [one for one in store.findings() if one.status == "confirmed"]
-    found = [one for one in confirmed if one.identifier in mended]
+        repeated = [one for one in store.findings() if one.status in REPEATED]
+    found = [one for one in repeated if one.identifier in mended]
     alike = tuple((one.identifier, one.signature) for one in found if may_be(bug, _operators(out, one.identifier)))
     tests = json.loads((out / SUMMARY).read_text("utf-8"))["tests"]
-    return BugOutcome(bug, tests, len(confirmed), len(found), alike)
+    return BugOutcome(bug, tests, len(repeated), len(found), alike)
 
 
 def may_be(bug: MendedBug, operators: frozenset[str]) -> bool:

@@ -10,11 +10,11 @@ from miscompile.reports.tables import plain_table
 
 def known_view(figures: KnownFigures) -> Group:
     """Return a line for each bug with the findings that may be it, and how many bugs have any."""
-    table = plain_table("bug", "release", "class", "part", "candidates", numbers=("tests", "confirmed", "mended"))
+    table = plain_table("bug", "release", "class", "part", "candidates", numbers=("tests", "repeated", "mended"))
     for one in figures.outcomes:
         bug = one.bug
         ids = "not run" if one.not_run else ", ".join(identifier for identifier, _ in one.candidates) or "-"
-        counts = (f"{one.tests:,}", str(one.confirmed), str(one.mended))
+        counts = (f"{one.tests:,}", str(one.repeated), str(one.mended))
         table.add_row(bug.name, bug.has_it, bug.kind, bug.part, ids, *counts)
     run = [one for one in figures.outcomes if not one.not_run]
     lines = [Text(f"{sum(bool(one.candidates) for one in run)} of {len(run)} bugs have candidates")]

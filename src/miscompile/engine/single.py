@@ -96,7 +96,8 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     if parse_spec(finding.property.oracle).name in _FRONT_END:
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
     signature = finding.property.signature
-    signature = replace(signature, culprits=guilty, text="" if guilty else signature.text)
+    text = signature.text if signature.kind == "exception" or not guilty else ""
+    signature = replace(signature, culprits=guilty, text=text)
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 

@@ -146,7 +146,7 @@ def similar(a: Symptom, b: Symptom) -> bool:
 def signature_of(
     evidence: Evidence, outcome: Outcome | None, culprits: Sequence[str] = (), model: Model | None = None
 ) -> Signature:
-    """Return the signature of a violation: guilty passes if known, else message, else the form of the graph.
+    """Return the signature of a violation: guilty passes if known, the message of an error, else the form of the graph.
 
     `outcome` is that of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
     and its fingerprint without values and sizes; where an output contradicts its declared type, it is the operator
@@ -155,7 +155,10 @@ def signature_of(
     symptom = symptom_of(evidence, outcome)
     target = parse_target(evidence.faulty.target).release
     guilty = blamed(culprits, evidence.faulty.build)
-    text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
+    # Another message of the same passes may be another bug. A reader can unite findings, but not divide one.
+    text = symptom.text if evidence.kind == "exception" else ""
+    if not guilty:
+        text = symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.rule == memory.RULE:
         text = (
             ""

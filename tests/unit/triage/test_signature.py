@@ -112,6 +112,8 @@ def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_of_the
     assert str(guilty) == "toy:wrong:A+B"
     raised = signature_of(replace(WRONG, kind="exception"), Raised("run", "Fail", "bad 7"), (), model("xyz", 2))
     assert str(raised) == "toy:exception@run:Fail: bad #"
+    both = signature_of(replace(WRONG, kind="exception"), Raised("run", "Fail", "bad 7"), ("A",), model("xyz", 2))
+    assert str(both) == "toy:exception@run:A in Fail: bad #"
     formed = signature_of(WRONG, Values(()), (), model("xyz", 2))
     assert formed.text.startswith("Softmax>Add:")
     assert signature_of(WRONG, Values(())).text == ""
