@@ -24,6 +24,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.targets.known import known
 from miscompile.targets.tinygrad.about import ABOUT
+from miscompile.targets.tinygrad.names import STAGES
 from miscompile.triage.script import write_script
 
 pytestmark = [
@@ -138,6 +139,18 @@ RULES: dict[str, Case] = {
 
 def test_the_target_keeps_the_contract() -> None:
     check_target("tinygrad", open_pool)
+
+
+def test_the_release_has_all_that_the_adapter_looks_for() -> None:
+    from miscompile.targets.tinygrad.releases import CACHES, CLANG, REWRITES, STAGE_FUNCTIONS, present, required
+
+    assert required(*CLANG)
+    assert present(*CACHES)
+    assert all(hasattr(function, "cache_clear") for function in present(*REWRITES))
+    assert {stage for stage, paths in STAGE_FUNCTIONS.items() if present(*paths)} == set(STAGES)
+    assert present("tinygrad.no_such_module.name", "tinygrad.helpers.no_such_name") == []
+    with pytest.raises(ImportError, match="no tinygrad\\.helpers\\.no_such_name"):
+        required("tinygrad.helpers.no_such_name")
 
 
 def test_the_parent_never_imports_the_compiler() -> None:

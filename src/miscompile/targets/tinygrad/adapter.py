@@ -7,11 +7,10 @@ from typing import Any
 
 from tinygrad import Device, Tensor
 from tinygrad.helpers import Context
-from tinygrad.runtime.support.compiler_cpu import ClangCompiler
 
 from miscompile.base.child import collect
 from miscompile.base.dtypes import SMALL
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor as Value
@@ -21,6 +20,7 @@ from miscompile.targets.tinygrad import runner
 from miscompile.targets.tinygrad.about import ABOUT, CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import require_clang
 from miscompile.targets.tinygrad.names import widen
+from miscompile.targets.tinygrad.releases import CLANG, THREADS, X86, present, required
 from miscompile.targets.tinygrad.switches import Stages, Switch, rules
 
 _OBJECTS = 4096
@@ -36,7 +36,7 @@ class TinyGrad:
 
     `device` selects how kernels run: clang (C code), x86 (tinygrad's assembler) or python (its interpreter);
     `reference` selects the same for level off. Raises SpecError for another device, UsageError when the
-    device lacks a program that it needs.
+    release lacks the device, or the device a program that it needs.
     """
 
     def __init__(self, device: str = "clang", reference: str = "") -> None:
@@ -44,11 +44,15 @@ class TinyGrad:
             if name not in DEVICES:
                 raise SpecError(f"tinygrad has no device '{name}'; there are: {', '.join(DEVICES)}")
         self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
-        ClangCompiler.compile = _remembering(ClangCompiler.compile)
+        if "x86" in (device, reference) and not present(*X86):
+            raise UsageError("this release of tinygrad has no x86 assembler")
+        clang = required(*CLANG)
+        clang.compile = _remembering(clang.compile)
         self._devices = {"full": DEVICES[device], "off": DEVICES[reference or device]}
         if "CPU" in {name.partition(":")[0] for name in self._devices.values()}:
             require_clang()
-            Device["CPU"]  # builds its helper programs once for all workers
+            if not present(*THREADS):
+                Device["CPU"]  # builds its helper programs once for all workers
         found = {id(pattern): name for name, pattern in rules() if name in ABOUT.passes}
         self._switch, self._stages = Switch(found), Stages()
 

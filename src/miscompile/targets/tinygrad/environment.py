@@ -10,6 +10,7 @@ FIXED = {
     "CACHELEVEL": "0",  # no cache on disk
     "CCACHE": "0",
     "NUM_CPU_THREADS": "1",
+    "CPU_COUNT": "1",  # the name of the same in releases 0.12 and 0.13
     "PARALLEL": "0",  # no pool of compiling processes
     "TRACK_MATCH_STATS": "0",
     "PYTHONHASHSEED": "0",

@@ -1,5 +1,5 @@
-"""Names of the rules and stages of tinygrad that can be switched off, as of release 0.14.0; other releases have most
-of them."""
+"""Names of the rules and stages of tinygrad that can be switched off, as of release 0.14.0; 0.13 has most
+of them, and older releases fewer."""
 
 STAGES = ("hand_coded_optimizations", "memory_coalescing", "memory_plan_rewrite")
 """Functions of tinygrad (`stages.py`)."""

@@ -5,62 +5,46 @@ schedule and the kernels are in tinygrad's caches.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
-import tinygrad.codegen
-import tinygrad.engine.realize
-import tinygrad.schedule
 from numpy.typing import NDArray
 from tinygrad import Device, Tensor, dtypes
-from tinygrad.nn.onnx import OnnxRunner
 
+from miscompile.targets.tinygrad.releases import CACHES, IMPORTER, REWRITES, on_device, present
 from miscompile.targets.tinygrad.switches import Stages, Switch
-
-CACHES = (
-    tinygrad.codegen.to_program_cache,
-    tinygrad.engine.realize.runtime_cache,
-    tinygrad.engine.realize.local_size_cache,
-    tinygrad.schedule.schedule_cache,
-)
-"""tinygrad's caches of schedules and kernels, which are cleared, because otherwise its rewriting would not run."""
-
-REWRITES = tuple(
-    getattr(import_module(module), name)
-    for module, name in (
-        ("tinygrad.uop.divandmod", "fold_divmod_general"),
-        ("tinygrad.schedule.indexing", "_apply_reshape"),
-        ("tinygrad.schedule.indexing", "apply_movement_op"),
-        ("tinygrad.codegen.late.coalesce", "_drop_valid_stmts"),
-    )
-)
-"""Functions that cache results of rewriting, which depend on the active rules."""
 
 
 def switch_off(
     switch: Switch, stages: Stages, off: frozenset[str], place: str, observe: bool = False
 ) -> dict[str, int | str]:
-    """Switch the rules and stages `off` for later compilations; return tinygrad's settings for them and `place`."""
-    for cache in CACHES:
+    """Switch the rules and stages `off` for later compilations; return tinygrad's settings for them and `place`.
+
+    Clears tinygrad's caches, because otherwise its rewriting would not run.
+    """
+    for cache in present(*CACHES):
         cache.clear()
-    for function in REWRITES:
+    for function in present(*REWRITES):
         function.cache_clear()
     switch.set(off & switch.names, observe)
     stages.set(off, observe)
-    return {"DEV": place, **stages.context(off)}
+    return {**on_device(place), **stages.context(off)}
 
 
-def read_model(payload: bytes) -> OnnxRunner:
+def read_model(payload: bytes) -> Any:  # noqa: ANN401 - an OnnxRunner
     """Read a model from memory. Its bytes are on the device PYTHON, from which constants are read one by one, as from a
     file.
 
     A runner is for one feed, because it caches inputs that it has converted to constants.
     """
-    return OnnxRunner(Tensor(payload, device="PYTHON"))
+    return IMPORTER(Tensor(payload, device="PYTHON"))
 
 
-def call(runner: OnnxRunner, outputs: Sequence[str], feed: Mapping[str, Tensor]) -> list[Any]:
+def call(
+    runner: Any,  # noqa: ANN401 - an OnnxRunner
+    outputs: Sequence[str],
+    feed: Mapping[str, Tensor],
+) -> list[Any]:
     """Compile what has not been compiled yet, and run; return tinygrad's outputs, which are tensors or other
     objects."""
     results = runner(dict(feed))

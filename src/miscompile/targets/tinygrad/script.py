@@ -46,7 +46,7 @@ def run(level, off={{ nothing }}):
 {% else %}
     """Execute on the device of `level`; return the outputs for each feed."""
     # Every build shows this, so that nothing has to be switched off.
-    with Context(DEV={{ '"@CUDA@"' if placed else "DEVICES[level]" }}):
+    with Context(**on_device({{ '"@CUDA@"' if placed else "DEVICES[level]" }})):
         return [outputs_of(feed) for feed in feeds]
 {% endif %}
 
@@ -67,10 +67,10 @@ def seen(words, is_bfloat16):
 for _mark, _text in (("@CUDA@", CUDA), ("@DEVICES@", repr(DEVICES))):
     _RUN = _RUN.replace(_mark, _text)
 
-_VARIABLES = ("DEV", "CACHELEVEL", "CCACHE", "NUM_CPU_THREADS", "PARALLEL")
+_VARIABLES = ("DEV", "CACHELEVEL", "CCACHE", "NUM_CPU_THREADS", "CPU_COUNT", "PARALLEL")
 
 SCRIPT = ScriptLines(
-    sources=tuple(f"miscompile.targets.tinygrad.{name}" for name in ("names", "switches", "runner")),
+    sources=tuple(f"miscompile.targets.tinygrad.{name}" for name in ("names", "releases", "switches", "runner")),
     setup=(
         "import os",
         "",

@@ -16,12 +16,10 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-import tinygrad.codegen
-import tinygrad.codegen.opt.heuristic
-import tinygrad.schedule
 from tinygrad.uop.ops import GroupOp, Ops, PatternMatcher, UPat
 
 from miscompile.targets.tinygrad.names import MATCHERS
+from miscompile.targets.tinygrad.releases import STAGE_FUNCTIONS, present
 
 _GROUPS = {
     frozenset(members): name
@@ -41,7 +39,7 @@ def spell(pattern: UPat) -> str:
     """
     if pattern.op == (Ops.CONST,):
         return str(pattern.arg) if pattern.arg is not None else (pattern.name or "const")
-    if pattern.is_any:
+    if _is_any(pattern):
         return spell(pattern.src[0][0])
     if pattern.op is None:
         head = pattern.name or "_"
@@ -69,12 +67,12 @@ def rules() -> Iterator[tuple[str, UPat]]:
 
 
 def _patterns(path: str) -> list[UPat]:
-    module, _, variable = path.rpartition(".")
-    try:
-        matcher = getattr(import_module(module), variable)
-    except (ImportError, AttributeError):
-        return []
-    return [pattern for pattern, _ in matcher.patterns]
+    return [pattern for matcher in present(path) for pattern, _ in matcher.patterns]
+
+
+def _is_any(pattern: UPat) -> bool:
+    """Tell whether a pattern is a list of alternatives; they are a class of their own before release 0.12."""
+    return bool(getattr(pattern, "is_any", type(pattern) is not UPat))
 
 
 class Switch:
@@ -132,12 +130,15 @@ class Switch:
 
 
 _CONTEXT = {"hand_coded_optimizations": "NOOPT", "memory_plan_rewrite": "NO_MEMORY_PLANNER"}
-_WRAPPED: tuple[tuple[Any, str, Callable[[Any, Any], bool]], ...] = (
-    (tinygrad.codegen.opt.heuristic, "hand_coded_optimizations", lambda _, after: bool(after.applied_opts)),
-    (tinygrad.codegen, "memory_coalescing", lambda before, after: after is not before),
-    (tinygrad.schedule, "memory_plan_rewrite", lambda before, after: after is not before),
-)
-"""The module in which the caller looks up the function, its name, and a test whether it changed its first argument."""
+
+
+def _changed(stage: str, before: Any, after: Any) -> bool:  # noqa: ANN401 - tinygrad's types
+    """Tell whether a stage that made `after` of `before` has changed something; old releases return lists."""
+    if stage == "hand_coded_optimizations":
+        return bool(after if isinstance(after, list) else after.applied_opts)
+    if isinstance(after, list):
+        return any(one.bufs != other.bufs for one, other in zip(before, after, strict=True))
+    return after is not before
 
 
 class Stages:
@@ -147,8 +148,10 @@ class Stages:
         self.fired: dict[str, None] = {}
         self._off: frozenset[str] = frozenset()
         self._observe = False
-        for module, name, changed in _WRAPPED:
-            setattr(module, name, self._wrap(name, getattr(module, name), changed))
+        for stage, paths in STAGE_FUNCTIONS.items():
+            for path in [path for path in paths if present(path)][:1]:
+                module, _, name = path.rpartition(".")
+                setattr(import_module(module), name, self._wrap(stage, *present(path)))
 
     def set(self, off: frozenset[str], observe: bool) -> None:
         """Switch the stages `off`, clear the record of fired stages, and record them from now on if `observe`."""
@@ -159,13 +162,13 @@ class Stages:
         """Return tinygrad's switches for the stages `off`."""
         return {variable: int(name in off) for name, variable in _CONTEXT.items()}
 
-    def _wrap(self, name: str, function: Callable[..., Any], changed: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    def _wrap(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(subject: Any, *rest: Any, **options: Any) -> Any:  # noqa: ANN401 - tinygrad's types
-            if name in self._off:
+            if stage in self._off:
                 return subject
             result = function(subject, *rest, **options)
-            if self._observe and changed(subject, result):
-                self.fired[name] = None
+            if self._observe and _changed(stage, subject, result):
+                self.fired[stage] = None
             return result
 
         return wrapper
