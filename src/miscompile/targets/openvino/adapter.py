@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx
-import openvino as ov
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
@@ -15,6 +14,7 @@ from miscompile.targets.external import store
 from miscompile.targets.guards import Guarded
 from miscompile.targets.openvino import runner
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
+from miscompile.targets.openvino.interface import ov
 from miscompile.targets.openvino.observer import Observer
 from miscompile.targets.openvino.transforms import TRANSFORMS, OpenVinoExternal, OpenVinoReload
 from miscompile.targets.presentations import own_transform

@@ -7,7 +7,6 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
-import openvino as ov
 from openvino import opset16
 from openvino.tools.ovc import telemetry_stub, telemetry_utils
 
@@ -21,6 +20,7 @@ from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.keras.values import dense
 from miscompile.targets.openvino.about import FRAMES, PASSES
 from miscompile.targets.openvino.adapter import TYPES, OpenVino, OpenVinoSession
+from miscompile.targets.openvino.interface import ov
 from miscompile.targets.openvino.keras_runner import built_by_keras, convert_graph, named_places
 from miscompile.targets.openvino.runner import compile_read
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx
-import openvino as ov
 from numpy.typing import NDArray
 
 from miscompile.targets.guards import guarded, require_intact, target_of, watched
+from miscompile.targets.openvino.interface import ov, save
 
 PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
 """The compiler's names for devices; the second is Intel's graphics."""
@@ -46,40 +47,43 @@ FOREIGN = {
 
 
 @cache
-def fixed_properties(core: ov.Core, device: str) -> dict[str, int | str]:
+def fixed_properties(core: Any, device: str) -> dict[str, int | str]:  # noqa: ANN401 - an extension type
     """Return the properties of every build that the device's plugin supports; old releases lack some."""
     known = core.get_property(PLUGINS[device], "SUPPORTED_PROPERTIES")
     return {name: value for name, value in PROPERTIES[device].items() if name in known}
 
 
-def properties_of(core: ov.Core, level: str, device: str, threads: int) -> dict[str, bool | int | str]:
+def properties_of(
+    core: Any,  # noqa: ANN401 - an extension type
+    level: str,
+    device: str,
+    threads: int,
+) -> dict[str, bool | int | str]:
     """Return the properties of a build. Only the CPU plugin has levels."""
     fixed = fixed_properties(core, device)
     return {**fixed, **LEVELS[level], "INFERENCE_NUM_THREADS": threads} if device == "cpu" else {**fixed}
 
 
-def compile_read(core: ov.Core, read: ov.Model, level: str, device: str = "cpu", threads: int = 1) -> ov.CompiledModel:
+def compile_read(core: Any, read: Any, level: str, device: str = "cpu", threads: int = 1) -> Any:  # noqa: ANN401
     """Compile a model that has been read."""
     return core.compile_model(read, PLUGINS[device], properties_of(core, level, device, threads))
 
 
-def compile_reloaded(
-    core: ov.Core, read: ov.Model, level: str, device: str = "cpu", threads: int = 1
-) -> ov.CompiledModel:
+def compile_reloaded(core: Any, read: Any, level: str, device: str = "cpu", threads: int = 1) -> Any:  # noqa: ANN401
     """Compile a model that has been read, save the result, and return the model loaded from it."""
     compiled = compile_read(core, read, level, device, threads)
     properties = properties_of(core, level, device, threads)
     return core.import_model(compiled.export_model(), PLUGINS[device], properties)
 
 
-def read_saved(core: ov.Core, model: bytes, folder: str) -> ov.Model:
+def read_saved(core: Any, model: bytes, folder: str) -> Any:  # noqa: ANN401 - an extension type
     """Read a model, save it in OpenVINO's format in `folder`, and read the saved one."""
     path = f"{folder}/model.xml"
-    ov.save_model(core.read_model(model), path, compress_to_fp16=False)
+    save(core.read_model(model), path)
     return core.read_model(path)
 
 
-def places(names: Sequence[str], read: ov.Model, model: bytes) -> list[int | None]:
+def places(names: Sequence[str], read: Any, model: bytes) -> list[int | None]:  # noqa: ANN401 - an extension type
     """Return for each input of `model`, by name, its number in the compiler's model, None if it was dropped.
 
     The front end keeps the order, but drops unused inputs, and renames an input of Dropout to Dropout's output, so
@@ -113,7 +117,10 @@ def names_used(graph: onnx.GraphProto) -> set[str]:
 
 
 def infer(
-    request: ov.InferRequest, numbers: Sequence[int | None], arrays: Sequence[NDArray[np.generic]], kinds: Sequence[int]
+    request: Any,  # noqa: ANN401 - an extension type
+    numbers: Sequence[int | None],
+    arrays: Sequence[NDArray[np.generic]],
+    kinds: Sequence[int],
 ) -> None:
     """Run on `arrays`, of element types `kinds` (in onnx.TensorProto); `numbers` are those of the compiler's inputs.
 
@@ -127,7 +134,7 @@ def infer(
 
 
 def infer_guarded(
-    request: ov.InferRequest,
+    request: Any,  # noqa: ANN401 - an extension type
     numbers: Sequence[int | None],
     arrays: Sequence[NDArray[np.generic]],
     count: int,
@@ -154,7 +161,7 @@ def infer_guarded(
     return [np.array(request.get_output_tensor(index).data) for index in range(count)]
 
 
-def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[ov.Tensor, NDArray[np.generic]]:
+def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[Any, NDArray[np.generic]]:
     """Return the compiler's tensor, and the array whose memory it may share."""
     array = np.asarray(array, order="C")
     name, bits = FOREIGN.get(kind, ("", 0))
@@ -166,7 +173,7 @@ def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[ov.Tensor, NDArray
     return ov.Tensor(memory, ov.Shape(array.shape), getattr(ov.Type, name)), memory
 
 
-def from_tensor(value: ov.Tensor) -> tuple[str, NDArray[np.generic]]:
+def from_tensor(value: Any) -> tuple[str, NDArray[np.generic]]:  # noqa: ANN401 - an extension type
     """Return the compiler's name of an output's type, and a copy of its elements, or words if numpy lacks the type."""
     name = value.element_type.get_type_name()
     if name == "string":

@@ -41,7 +41,7 @@ def preload_switch():
     if "SWITCH_FOLDER" in os.environ:
         shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
         return
-    folder, home = tempfile.mkdtemp(), os.path.dirname(ov.__file__)
+    folder, home = tempfile.mkdtemp(), os.path.dirname(openvino.__file__)
     library = next(name for name in os.listdir(home + "/libs") if name.startswith("libopenvino.so."))
     command = compile_command([os.environ.get("CXX", "g++")], home + "/include", library)
     command += ["-x", "c++", "-", "-o", folder + "/switch.so", "-ldl"]
@@ -142,10 +142,11 @@ SCRIPT = ScriptLines(
     sources=(
         "miscompile.targets.external",
         "miscompile.targets.guards",
+        "miscompile.targets.openvino.interface",
         "miscompile.targets.openvino.switch",
         "miscompile.targets.openvino.runner",
     ),
-    imports=("import os, shutil, subprocess, tempfile", "import openvino as ov"),
+    imports=("import os, shutil, subprocess, tempfile",),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"openvino", ov.__version__',
@@ -167,6 +168,7 @@ def widened(name, array):
 
 _TORCH_SOURCES = (
     "miscompile.targets.torch.runner",
+    "miscompile.targets.openvino.interface",
     "miscompile.targets.openvino.torch_runner",
     "miscompile.targets.guards",
     "miscompile.targets.openvino.runner",
@@ -175,7 +177,7 @@ _VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
 
 TORCH = FrontLines(
     sources=_TORCH_SOURCES,
-    imports=("import openvino as ov",),
+    imports=(),
     run=f'''\
 def converted(model, inputs):
     """Trace and convert the model, compile it; return its outputs."""
@@ -187,7 +189,7 @@ def converted(model, inputs):
 
 EXPORTED = FrontLines(
     sources=_TORCH_SOURCES,
-    imports=("import openvino as ov",),
+    imports=(),
     run=f'''\
 def converted(model, inputs):
     """Export and convert the model, compile it; return its outputs."""
@@ -215,6 +217,7 @@ def widened(name, array):
 
 _KERAS_SOURCES = (
     "miscompile.targets.keras.runner",
+    "miscompile.targets.openvino.interface",
     "miscompile.targets.openvino.keras_runner",
     "miscompile.targets.guards",
     "miscompile.targets.openvino.runner",
@@ -223,7 +226,6 @@ _KERAS_SOURCES = (
 KERAS = FrontLines(
     setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "openvino"', ""),
     imports=(
-        "import openvino as ov",
         "import openvino.opset16 as opset",
         "import keras",
         "from keras.src.backend.openvino.core import OPENVINO_DTYPES",
@@ -244,7 +246,7 @@ def converted(model, inputs):
 
 TENSORFLOW = FrontLines(
     setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "tensorflow"', ""),
-    imports=("import keras", "import openvino as ov", "import tensorflow as tf"),
+    imports=("import keras", "import tensorflow as tf"),
     run='''\
 def converted(model, inputs):
     """Trace the model, convert its graph, compile and run it."""

@@ -3,10 +3,11 @@ and standalone scripts contain those that they need."""
 
 from typing import Any
 
-import openvino as ov
 import torch
 from openvino.frontend.pytorch.fx_decoder import TorchFXPythonDecoder
 from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+from miscompile.targets.openvino.interface import ov
 
 TAKES_DECODERS = int(ov.__version__.partition(".")[0]) >= 2024
 """Whether the converter accepts a traced module; older ones trace it themselves."""
@@ -18,9 +19,7 @@ def trace_module(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> To
         return TorchScriptPythonDecoder(module, example_input=given)
 
 
-def convert_traced(
-    trace: TorchScriptPythonDecoder, module: torch.nn.Module, given: tuple[torch.Tensor, ...]
-) -> ov.Model:
+def convert_traced(trace: TorchScriptPythonDecoder, module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - an extension type
     """Convert a trace of a module."""
     return ov.convert_model(trace if TAKES_DECODERS else module, example_input=given)
 
@@ -30,11 +29,11 @@ def decode_exported(graph: Any) -> TorchFXPythonDecoder:  # noqa: ANN401 - an Ex
     return TorchFXPythonDecoder.from_exported_program(graph)
 
 
-def convert_exported(decoder: TorchFXPythonDecoder) -> ov.Model:
+def convert_exported(decoder: TorchFXPythonDecoder) -> Any:  # noqa: ANN401 - an extension type
     """Convert an exported program."""
     return ov.convert_model(decoder)
 
 
-def kept_places(count: int, read: ov.Model) -> list[int | None]:
+def kept_places(count: int, read: Any) -> list[int | None]:  # noqa: ANN401 - an extension type
     """Return for each of `count` inputs its number in the compiler's model, None if the converter dropped it."""
     return [place if place < len(read.inputs) else None for place in range(count)]
