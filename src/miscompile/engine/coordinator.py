@@ -180,7 +180,9 @@ def probe_support(plan: Plan, target: str, on_phase: WorkPhaseListener = unheard
         on_phase(WorkPhase(f"asking {target} which operators and types it takes, once per version", done, total, left))
 
     with LocalPool(target, plan.workers, plan.limits) as pool:
-        return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
+        return support_of(
+            target, versions_of(target), plan.opsets, ParallelRunner(pool), plan.ops, watch, plan.probe_seconds
+        )
 
 
 def _with_short_probe(plan: Plan) -> Plan:

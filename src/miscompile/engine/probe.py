@@ -4,6 +4,7 @@ The probe builds single-operator programs without optimisation. The results make
 each version of target and tool. A program that kills the worker counts as accepted, because the campaign must find that
 crash. The probe works in rounds; each round tests every combination once, the commonest dtypes first. The time for a
 slow compiler is limited, and the next session continues the probe. Combinations that were not probed are not generated.
+The operators that a campaign was given are probed before all others.
 """
 
 import json
@@ -11,7 +12,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ _BATCH_SECONDS = 4.0
 """Seconds that a batch should take at most, so that the number of answered questions moves."""
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are probed; others follow."""
+_EAGER = 3
+"""Samples of each combination of the operators that are probed first, before those of others."""
 _FORMAT = 19
 
 Watcher = Callable[[int, int], None]
@@ -72,17 +75,21 @@ def support_of(
     versions: dict[str, str],
     opsets: Sequence[int],
     runner: Runner,
+    first: Collection[str] = (),
     watch: Watcher | None = None,
     seconds: float | None = None,
 ) -> Support:
     """Return the support table of `target`, from the cache or by probing through `runner`.
 
-    Probing stops after `seconds` (None: no limit); the table then holds the answers so far. Raises UsageError, and does
-    not change the cache, when the target accepted nothing because it raises errors that are no refusals.
+    Probing stops after `seconds` (None: no limit); the table then holds the answers so far. The operators `first` are
+    asked about before all others. Raises UsageError, and does not change the cache, when the target accepted nothing
+    because it raises errors that are no refusals.
     """
-    path = _cache_path(target, versions, opsets)
-    inquiry = Inquiry(opsets)
-    state = _load(path)
+    path, inquiry = _cache_path(target, versions, opsets), Inquiry(opsets, first)
+    whole, state = path, _load(path)
+    if first and (state is None or "table" not in state):
+        path = _cache_path(target, versions, opsets, first)
+        state = _load(path)
     if state is not None:
         if "table" in state:
             return support_from(state["table"])
@@ -90,7 +97,10 @@ def support_of(
     table = inquiry.go_on(target, runner, watch, seconds)
     if not inquiry.fruitful:
         _require_no_error(target, inquiry, runner)
-    _save(path, {"table": {name: sorted(getattr(table, name)) for name in TABLES}} if inquiry.done else inquiry.state())
+    if inquiry.done:
+        _save(whole, {"table": {name: sorted(getattr(table, name)) for name in TABLES}})
+    else:
+        _save(path, inquiry.state())
     return table
 
 
@@ -100,10 +110,13 @@ def probe(target: str, opsets: Sequence[int], runner: Runner, watch: Watcher | N
 
 
 class Inquiry:
-    """All questions in their order, how far they have been asked, and the answers so far."""
+    """All questions in their order, how far they have been asked, and the answers so far.
 
-    def __init__(self, opsets: Sequence[int]) -> None:
-        self._triples = sorted(_triples(opsets), key=_rank)
+    The operators `first` come before all others.
+    """
+
+    def __init__(self, opsets: Sequence[int], first: Collection[str] = ()) -> None:
+        self._triples = sorted(_triples(opsets), key=lambda triple: (triple[0] not in first, _rank(triple)))
         share = Counter(op for op, _, _ in self._triples)
         newest = {op: max(opset for one, _, opset in self._triples if one == op) for op in share}
         self._wanted = [
@@ -111,7 +124,8 @@ class Inquiry:
             for op, dtype, opset in self._triples
         ]
         self._each = [  # Cast first, because conversions between types need it, and many probes end early
-            wanted if op == "Cast" else 1 for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
+            wanted if op == "Cast" else min(wanted, _EAGER) if op in first else 1
+            for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
         ]
         self._rounds = max(
             (-(-_DRAFTS * wanted // each) for wanted, each in zip(self._wanted, self._each, strict=True)), default=0
@@ -120,7 +134,9 @@ class Inquiry:
         self._refused = [0] * len(self._triples)
         self._answers: list[SupportAnswer] = []
         self._next = (0, 0)
-        self._blocks = [*questions(opsets), *container_questions(opsets)]
+        self._blocks = sorted(
+            [*questions(opsets), *container_questions(opsets)], key=lambda question: question.op not in first
+        )
         self._asked = 0
 
     @property
@@ -299,11 +315,12 @@ def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Itera
             yield SupportAnswer(question.key, question.key, question.op, frozenset(), taken=not refused)
 
 
-def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:
+def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int], first: Collection[str] = ()) -> Path:
     words = [target, __version__, str(_FORMAT), *(f"{k}={v}" for k, v in sorted(versions.items())), *map(str, opsets)]
     names = sorted(f"{op}:{','.join(spec.dtypes)}" for op, spec in specs().items())
     refusals = known(parse_target(target).about.name).rejections  # the table depends on the rules for refusals
     words += [f"{entry.status}={entry.pattern.pattern}" for entry in refusals]
+    words += [f"first={op}" for op in sorted(first)]
     return user_cache_path("miscompile") / "support" / f"{digest_words(*words, *names):016x}.json"
 
 

@@ -212,3 +212,28 @@ def test_conversions_are_asked_about_early(monkeypatch: pytest.MonkeyPatch) -> N
     casts = {dtype: count for (op, dtype), count in asked.items() if op == "Cast"}
     assert min(casts.values()) >= 15
     assert asked["Relu", "float32"] <= 4
+
+
+def test_the_operators_of_a_campaign_are_asked_about_first() -> None:
+    inquiry = probing.Inquiry((17, 21), ("Softmax",))
+    drawn = inquiry._questions(20)
+    order = [inquiry._triples[place][0] for _, place in drawn]
+    assert set(order[:10]) == {"Softmax"}
+    whole = inquiry.go_on("toy", Answering({}), None, None)
+    assert ops_taken(whole) == set(SOME)
+
+
+def test_what_is_asked_about_first_has_a_cache_of_its_own_until_all_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / name)
+    slow = SlowAfterTheFirst()
+    with monkeypatch.context() as clock:
+        clock.setattr(probing, "time", slow)
+        begun = support_of("toy", {}, (21,), slow, ("Softmax",), seconds=0.5)
+    runner = Answering({})
+    assert ops_taken(begun) == {"Softmax"}
+    assert ops_taken(support_of("toy", {}, (21,), runner)) == set(SOME)
+    before = runner.asked
+    assert ops_taken(support_of("toy", {}, (21,), runner, ("Softmax",))) == set(SOME)
+    assert runner.asked == before
