@@ -3,6 +3,7 @@
 A release is asked for what it has. No version is compared, because internals move between releases, and some go.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -79,9 +80,16 @@ def required(*paths: str) -> Any:  # noqa: ANN401 - an object of tinygrad's
     return found[0]
 
 
+SETTING = hasattr(tinygrad.helpers, "DEV")
+"""Whether the device is a setting; before release 0.13 it is an attribute."""
+
+READS_HALVES = SETTING or sys.version_info >= (3, 12)
+"""Whether the device PYTHON has float16: before release 0.13 only where Python's memory views have it."""
+
+
 def on_device(place: str) -> dict[str, str]:
-    """Return the setting that selects the device `place`. Releases before 0.13 have none: there this selects it."""
-    if hasattr(tinygrad.helpers, "DEV"):
+    """Return the setting that selects the device `place`; where there is none, this selects it."""
+    if SETTING:
         return {"DEV": place}
     Device.DEFAULT = place
     return {}

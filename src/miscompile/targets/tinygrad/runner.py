@@ -5,13 +5,21 @@ schedule and the kernels are in tinygrad's caches.
 """
 
 from collections.abc import Mapping, Sequence
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tinygrad import Device, Tensor, dtypes
 
-from miscompile.targets.tinygrad.releases import CACHES, IMPORTER, REWRITES, on_device, present
+from miscompile.targets.tinygrad.releases import (
+    CACHES,
+    IMPORTER,
+    READS_HALVES,
+    REWRITES,
+    on_device,
+    present,
+)
 from miscompile.targets.tinygrad.switches import Stages, Switch
 
 
@@ -33,11 +41,16 @@ def switch_off(
 
 def read_model(payload: bytes) -> Any:  # noqa: ANN401 - an OnnxRunner
     """Read a model from memory. Its bytes are on the device PYTHON, from which constants are read one by one, as from a
-    file.
+    file; where that device lacks float16, they are in a file, which is open as long as it is needed.
 
     A runner is for one feed, because it caches inputs that it has converted to constants.
     """
-    return IMPORTER(Tensor(payload, device="PYTHON"))
+    if READS_HALVES:
+        return IMPORTER(Tensor(payload, device="PYTHON"))
+    with NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(payload)
+        file.flush()
+        return IMPORTER(file.name)
 
 
 def call(
