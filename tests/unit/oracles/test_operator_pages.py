@@ -44,6 +44,7 @@ ADDED = "whether elements are products or sums, whose rounding adds up"
 FEW_BITS = "whether a fraction is rounded or truncated to an integer of fewer than eight bits"
 FAR = "the type does not hold where within an element a sample lies"
 TRUTH_VALUES = "what the sum, the product or the larger one of truth values is"
+WRAPS = "the pages do not say whether integers that overflow wrap or saturate"
 PADDING_ONLY = "the page does not say what a window without elements gives"
 STATISTICS_CHANGED = "how running statistics are updated has changed, and onnx's evaluator computes one way only"
 
@@ -259,6 +260,11 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("ReduceSum", whole(2**61, 2**61)), ""),
         (node("ReduceProd", whole(2**31, 2**33)), "a signed integer that overflows"),
         (node("ReduceSumSquare", whole(2**32)), "a signed integer that overflows"),
+        (node("Einsum", whole(20, 1, dtype="uint8"), whole(13, 0, dtype="uint8"), equation="i,i->"), WRAPS),
+        (node("Einsum", whole(20, 1, dtype="uint8"), whole(12, 1, dtype="uint8"), equation="i,i->"), ""),
+        (node("MatMul", whole(2**40, 1), whole(2**30, 0)), WRAPS),
+        (node("MatMul", whole(2**40, 1), whole(2**20, 0)), ""),
+        (node("MatMul", X, X), ""),
         (
             node("MeanVarianceNormalization", zeros(1, 2, 2, 2)),
             "the page's formula subtracts two numbers that are nearly equal",

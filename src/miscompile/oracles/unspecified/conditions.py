@@ -174,6 +174,20 @@ def _sum_overflows(instance: Instance, feed: Feed) -> bool:
     return sum(size * size if squared else size for size in sizes) > kind.high
 
 
+def _products_overflow(instance: Instance, feed: Feed) -> bool:
+    """A sum of products of integers may exceed their type, where some compilers wrap and others saturate."""
+    given = [whole(value) for value in instance.inputs]
+    kind, equation = common(*instance.inputs), instance.parameters().get("equation")
+    if kind is None or any(one is None for one in given):
+        return False
+    sizes = [np.abs(np.asarray(one, np.float64)) for one in given if one is not None]
+    try:
+        sums = np.einsum(equation, *sizes) if isinstance(equation, str) else np.matmul(*sizes[:2])
+    except (ValueError, TypeError, MemoryError):
+        return False  # no valid node
+    return bool((np.asarray(sums) > kind.high).any())
+
+
 def _variance_vanishes(instance: Instance, feed: Feed) -> bool:
     """The mean of the squares is nearly the square of the mean, so that their difference is rounding."""
     given, axes = numbers(operand(instance, 0)), instance.parameters().get("axes", (0, 2, 3))
@@ -246,6 +260,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "an operand is not finite": _is_not_finite,
     "third operand is true": _third_is_true,
     "an integer reduction overflows": _sum_overflows,
+    "products of integers overflow": _products_overflow,
     "the variance vanishes": _variance_vanishes,
     "squares overflow": _squares_overflow,
     "automatic padding is open": pads_in_two_ways,
