@@ -18,7 +18,8 @@ _SWITCHED = """\
 {% set presented = presented if presented in ("reload", "external") else "" %}
 {% set nothing = "None" if (presented or guards) and not alike else nothing %}
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
-{% set switched = everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
+{% set named = culprits or faulty.disabled or (reference is not none and reference.disabled) %}
+{% set switched = everything or named %}
 """
 
 _PRELUDE = (
@@ -41,7 +42,12 @@ def preload_switch():
     if "SWITCH_FOLDER" in os.environ:
         shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
         return
-    folder, home = tempfile.mkdtemp(), os.path.dirname(openvino.__file__)
+    home = os.path.dirname(openvino.__file__)
+{% if not named %}
+    if not os.path.isdir(home + "/include"):
+        return  # releases without headers cannot switch passes, so that all run at level off as well
+{% endif %}
+    folder = tempfile.mkdtemp()
     library = next(name for name in os.listdir(home + "/libs") if name.startswith("libopenvino.so."))
     command = compile_command([os.environ.get("CXX", "g++")], home + "/include", library)
     command += ["-x", "c++", "-", "-o", folder + "/switch.so", "-ldl"]
@@ -78,7 +84,10 @@ def run(level, off={{ nothing }}):
 {% if placed %}
     device = {{ where }}
 {% endif %}
-{% if switched %}
+{% if switched and not named %}
+    if hasattr(ctypes.CDLL(None), "skip_passes"):
+        skip(OPTIONAL if level == "off" else ())
+{% elif switched %}
     skip([{{ '*(OPTIONAL if level == "off" else ()), ' if everything }}*(off{{ " or ()" if nothing == "None" }})])
 {% endif %}
     core, payload = ov.Core(), model.SerializeToString()

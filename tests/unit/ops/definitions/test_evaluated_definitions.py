@@ -11,7 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from miscompile.core.tensor import Array
+from miscompile.ops.definitions.evaluated_call import EvaluatedCall
 from miscompile.ops.definitions.evaluator import evaluator
+from miscompile.ops.definitions.padding import pad
 
 RANDOM = np.random.default_rng(0)
 
@@ -66,6 +68,9 @@ CALLS: list[tuple[str, list[Array], int, int, dict[str, Any]]] = [
     ("LpNormalization", [floats(2, 3)], 13, 1, {"p": 1, "axis": 0}),
     ("LpNormalization", [floats(2, 3)], 13, 1, {"p": 2}),
     ("LayerNormalization", [floats(2, 3, 4), floats(3, 4), floats(3, 4)], 17, 3, {"axis": 1}),
+    ("Pad", [floats(3, 4)], 2, 1, {"pads": [-1, 2, 0, -3], "value": 0.5}),
+    ("Pad", [floats(3, 4), np.array([-1, 2, 0, -3])], 11, 1, {}),
+    ("Pad", [floats(3, 4), np.array([0, -2, 1, -1]), np.array(2.5, np.float32)], 13, 1, {}),
     ("OneHot", [np.array([-1, 0, 5, 2]), np.array(3), np.array([1e8, 1.0], np.float32)], 13, 1, {}),
     ("OneHot", [np.array([[-1, 0], [5, 2]]), np.array(3), np.array([0.1, 0.7], np.float32)], 13, 1, {"axis": 0}),
     ("Unique", [np.array([3, 1, 3, 2])], 13, 1, {"sorted": 0}),
@@ -97,6 +102,19 @@ def test_a_call_is_computed_as_by_onnxruntime(
 ) -> None:
     made = model(op, operands, opset, results, **attributes)
     agree(ours(made, operands), theirs(made, {f"x{place}": one for place, one in enumerate(operands)}))
+
+
+def test_pads_belong_to_the_axes_that_are_given() -> None:
+    operands = (np.arange(6).reshape(2, 3), np.array([-3, 1]), np.array(7), np.array([-1]))
+    found = pad(EvaluatedCall(operands, {}, 18, (True,)))
+    assert found is not None
+    assert found[0].tolist() == [[7], [7]]
+
+
+def test_pads_that_cut_off_more_than_there_is_are_left_to_onnx() -> None:
+    operands = [floats(2), np.array([-3, 2])]
+    with pytest.raises(ValueError, match="negative"):
+        ours(model("Pad", operands, 13), operands)
 
 
 @pytest.mark.parametrize("end", [-9, -4, -3, 0, 2, 9])
@@ -154,7 +172,7 @@ def test_axes_of_a_reduction_may_be_an_operand(axes: Array) -> None:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     (found,) = evaluator(made).run(None, {"x": x, "axes": axes})
     wanted = np.log(np.exp(x.astype(float)).sum(tuple(axes.reshape(-1))))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 def quantised(*shape: int) -> Array:
