@@ -18,6 +18,7 @@ from miscompile.cli.exit_codes import UNTESTED
 from miscompile.findings.folder import REPEATED, load
 from miscompile.findings.store import Store
 from miscompile.graph.read import read
+from miscompile.ops.registry import specs
 from miscompile.triage.predicate import inner_operators
 
 
@@ -71,6 +72,15 @@ def with_operators(bugs: Sequence[MendedBug]) -> list[MendedBug]:
     return [bug for bug in bugs if bug.operators and all(op[:1].isupper() for op in bug.operators)]
 
 
+def generated(bug: MendedBug) -> tuple[str, ...]:
+    """Return the operators of a bug's trigger that the generator makes on request; all of them if it makes none.
+
+    A Constant node is another form of a constant, which programs have without being asked.
+    """
+    known = specs()
+    return tuple(op for op in bug.operators if op in known) or bug.operators
+
+
 def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     """Run each campaign that is not yet in its folder, check its findings on the mending releases, yield as they come.
 
@@ -80,7 +90,7 @@ def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     for bug in settings.bugs:
         out, words = settings.folder / f"{bug.target}-{bug.has_it}", list[str]()
         if settings.focused:
-            words = ["--ops", ",".join(bug.operators)]
+            words = ["--ops", ",".join(generated(bug))]
             out = out.with_name(f"{out.name}-{'-'.join(bug.operators)}")
         try:
             _campaign(settings, f"{bug.target}=={bug.has_it}", out, words)

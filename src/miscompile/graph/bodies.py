@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.structural import STRUCTURAL_SIZE
@@ -73,10 +74,10 @@ def _typed(graph: Graph, outer: Typing) -> Typing:
         types[name] = _sharper(kind, types.get(name))
     place = Typing(types, constants, outer.opset)
     for node in graph.nodes:
-        if node.op == "Constant" and not node.domain and "value" in node.attributes:
-            value = node.attributes["value"].value
-            constants[node.outputs[0]] = value
-            types[node.outputs[0]] = TensorType(value.dtype, value.shape)
+        given = constant_of(node)
+        if given is not None:
+            constants[node.outputs[0]] = given
+            types[node.outputs[0]] = TensorType(given.dtype, given.shape)
             continue
         for name, found in zip(node.outputs, _results(node, place), strict=False):
             if name and found is not None:
@@ -185,8 +186,8 @@ def _goes_on(body: Graph) -> bool:
     if len(body.inputs) > 1 and name == body.inputs[1].name:
         return True
     value = body.initializers.get(name)
-    if name in made and made[name].op == "Constant" and "value" in made[name].attributes:
-        value = made[name].attributes["value"].value
+    if name in made and value is None:
+        value = constant_of(made[name])
     return _is_true(value)
 
 

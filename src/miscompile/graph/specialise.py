@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Dim, Port
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.emit import node_proto
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, ValueType
@@ -107,8 +108,8 @@ class _Folder:
 
     def meet(self, node: Node) -> None:
         """Infer the types of the node's results, and evaluate them where they follow from shapes."""
-        if node.op == "Constant" and "value" in node.attributes:
-            value = node.attributes["value"].value
+        value = constant_of(node)
+        if value is not None:
             self._types[node.outputs[0]] = TensorType(value.dtype, value.shape)
             self._learn(node.outputs[0], value)
             return

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.emit import to_program
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
@@ -123,8 +124,9 @@ class _Flow:
 
     def node(self, node: Node, operands: Operands) -> dict[str, Operand]:
         """Return the results of `node` whose types can be inferred."""
-        if node.op == "Constant" and "value" in node.attributes:
-            return {node.outputs[0]: _known(node.outputs[0], node.attributes["value"].value)}
+        value = constant_of(node)
+        if value is not None:
+            return {node.outputs[0]: _known(node.outputs[0], value)}
         if any(name and name not in operands for name in node.inputs) or self._local(node):
             return {}
         if node.op == "Identity" and not node.domain and operands[node.inputs[0]].value is not None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from miscompile.graph.bodies import scan_axes
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node
 from miscompile.ops.facts import TRUTH, Facts
@@ -183,8 +184,9 @@ def ends_by_itself(node: Node, operands: Operands) -> bool:
     name = body.outputs[0].name
     while (maker := makers.get(name)) is not None and maker.op == "Identity" and not maker.domain:
         name = maker.inputs[0]
-    if maker is not None and maker.op == "Constant" and "value" in maker.attributes:
-        return not bool(maker.attributes["value"].value.array.all())
+    given = None if maker is None else constant_of(maker)
+    if given is not None:
+        return not bool(given.array.all())
     if name in body.initializers:
         return not bool(body.initializers[name].array.all())
     if maker is not None or name in (info.name for info in body.inputs):

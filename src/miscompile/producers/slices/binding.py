@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.prune import prune
@@ -41,30 +40,13 @@ def normalised(model: Model) -> Model:
     nodes: list[Node] = []
     for node in flat.graph.nodes:
         value = constant_of(node)
-        if value is None:
+        if value is None or value.dtype == "string":
             nodes.append(node)
         else:
             constants[node.outputs[0]] = value
     graph = replace(flat.graph, nodes=tuple(nodes), initializers={**flat.graph.initializers, **constants}, types={})
     opsets = {"": flat.opset, **{domain: version for domain, version in flat.opsets.items() if domain != "ai.onnx"}}
     return replace(flat, graph=graph, opsets=opsets)
-
-
-def constant_of(node: Node) -> Tensor | None:
-    """Return the tensor that a Constant node makes; None for other nodes, and for strings and sparse constants.
-
-    See https://onnx.ai/onnx/operators/onnx__Constant.html.
-    """
-    if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
-        return None
-    ((name, attribute),) = node.attributes.items()
-    if attribute.kind == "ref":
-        return None
-    if name == "value":
-        return attribute.value if isinstance(attribute.value, Tensor) else None
-    storage = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-    dtype = storage.get(name)
-    return None if dtype is None else Tensor(np.dtype(dtype).name, np.asarray(attribute.value, dtype))
 
 
 def bindings(model: Model) -> Iterator[Model]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 from onnx import defs
 
 from miscompile.base.dtypes import BY_CODE
 from miscompile.codegen.literals import literal
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import Typing, typing_of
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.edges import captured
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Attribute, Graph, Model, Node
@@ -240,20 +240,11 @@ class _Scope:
         return self.names[name]
 
 
-_PLAIN_CONSTANTS = {
-    "value_int": "int64", "value_ints": "int64", "value_float": "float32", "value_floats": "float32",
-}  # fmt: skip
-
-
 def _constant(node: Node) -> Tensor:
-    """Return the value of a Constant node (https://onnx.ai/onnx/operators/onnx__Constant.html)."""
-    for name, attribute in node.attributes.items():
-        if name == "value":
-            assert isinstance(attribute.value, Tensor)
-            return attribute.value
-        if name in _PLAIN_CONSTANTS:
-            return Tensor(_PLAIN_CONSTANTS[name], np.array(attribute.value, _PLAIN_CONSTANTS[name]))
-    raise UnloweredError(f"a Constant of {', '.join(node.attributes) or 'nothing'} has no lowering")
+    value = constant_of(node)
+    if value is None:
+        raise UnloweredError(f"a Constant of {', '.join(node.attributes) or 'nothing'} has no lowering")
+    return value
 
 
 def _scalar(value: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Other encodings of constants: initialiser, Constant node, or the default of a graph input.
+"""Other encodings of constants: initialiser, Constant node of a tensor or of numbers, default of a graph input.
 
 A constant keeps its name and its bytes, so results do not change. Passes that look for initialisers, for Constant nodes
 or for values that nothing can override (shape inference, folding, fusion of weights) take other paths. Source:
@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import NUMBERS, constant, constant_of, constant_of_numbers
 from miscompile.graph.edges import reads
-from miscompile.graph.model import Attribute, Model, Node, TensorType, ValueInfo
+from miscompile.graph.model import Model, Node, TensorType, ValueInfo
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import gives
 from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
@@ -74,6 +73,8 @@ class Constness(Placed):
             return ["initializer"]
         kind = TensorType(scope.initializers[name].dtype, None)
         ways = ["node"] if gives("Constant", scope.opset, kind) else []
+        if ways and scope.opset >= NUMBERS and constant_of_numbers(name, scope.initializers[name]) is not None:
+            ways.append("numbers")
         if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.output_names:
             ways.append("input")
         return ways
@@ -89,35 +90,21 @@ def constants(scope: NodeScope) -> Iterator[tuple[str, Tensor]]:
             yield node.outputs[0], value
 
 
-def constant_of(node: Node) -> Tensor | None:
-    """Return the tensor of a Constant node; None for other nodes, sparse values and references to attributes."""
-    if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
-        return None
-    ((name, attribute),) = node.attributes.items()
-    if attribute.kind == "ref":
-        return None
-    match name:
-        case "value":
-            return attribute.value  # type: ignore[no-any-return]
-        case "value_float" | "value_floats":
-            return Tensor("float32", np.array(attribute.value, np.float32))
-        case "value_int" | "value_ints":
-            return Tensor("int64", np.array(attribute.value, np.int64))
-        case "value_string" | "value_strings":
-            return Tensor("string", np.array(attribute.value, object))
-    return None
-
-
-def constant(name: str, value: Tensor) -> Node:
-    """Return the Constant node that makes `value` under `name`."""
-    return Node("Constant", (), (name,), {"value": Attribute("tensor", value)})
-
-
 def _as_node(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     """Put a Constant node before the first node that reads it."""
-    first = next((place for place, node in enumerate(scope.nodes) if name in reads(node)), len(scope.nodes))
+    return _with_node(scope, name, constant(name, value))
+
+
+def _as_numbers(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
+    node = constant_of_numbers(name, value)
+    assert node is not None  # `_ways` names this one for such constants only
+    return _with_node(scope, name, node)
+
+
+def _with_node(scope: NodeScope, name: str, node: Node) -> NodeScope:
+    first = next((place for place, one in enumerate(scope.nodes) if name in reads(one)), len(scope.nodes))
     kept = {other: known for other, known in scope.initializers.items() if other != name}
-    return replace(scope, initializers=kept, nodes=(*scope.nodes[:first], constant(name, value), *scope.nodes[first:]))
+    return replace(scope, initializers=kept, nodes=(*scope.nodes[:first], node, *scope.nodes[first:]))
 
 
 def _as_initializer(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
@@ -131,4 +118,4 @@ def _as_input(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     return replace(scope, inputs=inputs, types=types)
 
 
-_SAID = {"node": _as_node, "initializer": _as_initializer, "input": _as_input}
+_SAID = {"node": _as_node, "numbers": _as_numbers, "initializer": _as_initializer, "input": _as_input}

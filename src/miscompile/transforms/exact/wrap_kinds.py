@@ -11,10 +11,10 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, Tensor, numpy_name, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.bodies import is_static
+from miscompile.graph.constant_nodes import constant
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo, ValueType
 from miscompile.graph.rename import NameSupply, refresh
-from miscompile.transforms.exact.constness import constant
 from miscompile.transforms.exact.schemas import gives
 
 WrapKind = Literal["any", "if", "if_computed", "loop", "loop_computed", "scan"]

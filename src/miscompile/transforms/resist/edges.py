@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from miscompile.core.tensor import Tensor
+from miscompile.graph.constant_nodes import constant_of
 from miscompile.graph.edges import captured
 from miscompile.graph.model import Model, Node, TensorType, ValueType
 from miscompile.graph.randomness import MAY_DRAW
@@ -83,9 +84,9 @@ def surroundings(model: Model) -> Surroundings:
                 readers[value] = readers.get(value, 0) + 1
         if _is_known(node, known):
             known.update(filter(None, node.outputs))
-            written = node.attributes.get("value") if node.op == "Constant" else None
-            if written is not None and written.kind == "tensor":
-                contents[node.outputs[0]] = written.value
+            written = constant_of(node)
+            if written is not None:
+                contents[node.outputs[0]] = written
         makers.update((value, place) for value in node.outputs if value)
     outputs: dict[str, int] = {}
     for place, info in enumerate(graph.outputs):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -181,6 +182,41 @@ def test_every_sort_of_constant_can_be_an_initialiser(attribute: str, dtype: str
     )
     value = applied(Constness(share=1.0), model).graph.initializers["k"]
     assert (value.dtype, value.shape) == (dtype, shape)
+
+
+def test_small_constants_become_nodes_of_numbers() -> None:
+    model = parse_model(
+        """
+        ir 8
+        opset 18
+
+        graph g(%x: float32[2]) -> (%y: float32[2], %z: float32[1,2]) {
+          init %k: float32[2] = [-0.0, 2.5]
+          init %a: float32[] = [1.5]
+          init %s: int64[2] = [1, 2]
+          init %n: float32[1] = [nan]
+          init %m: float32[1, 1] = [1.0]
+          %b = Add(%x, %a)
+          %c = Mul(%b, %n)
+          %d = Mul(%c, %m)
+          %z = Reshape(%d, %s)
+          %y = Mul(%b, %k)
+        }
+        """
+    )
+    changed = [applied(Constness(seed, 1.0, overridable=False), model) for seed in range(12)]
+    found = {
+        (node.outputs[0], kind, attribute.value)
+        for one in changed
+        for node in one.graph.nodes
+        if node.op == "Constant"
+        for kind, attribute in node.attributes.items()
+        if kind != "value"
+    }
+    assert found == {("k", "value_floats", (-0.0, 2.5)), ("a", "value_float", 1.5), ("s", "value_ints", (1, 2))}
+    older = replace(model, opsets={"": 11})
+    nodes = [node for seed in range(12) for node in applied(Constness(seed, 1.0, overridable=False), older).graph.nodes]
+    assert {name for node in nodes if node.op == "Constant" for name in node.attributes} == {"value"}
 
 
 def test_fed_constants_come_last_and_sizes_stay() -> None:
