@@ -16,6 +16,7 @@ _MASKS: tuple[tuple["re.Pattern[str]", str], ...] = tuple(
         (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
         (r'"[^"]*"|(?<!\w)\'[^\']*\'|`[^`\']*[`\']', "<name>"),
         (r"%[\w.]+|(?<=, )(?:true|false)\b|\b(?:true|false)(?=, )", "<value>"),  # operands in LLVM's text
+        (r"\blocal:\w+", "local:<name>"),  # a function of the model, in ONNX Runtime's words
         (r"\b(arg|operator|parameter) \([^()]*\)", r"\1 <name>"),
         (r"\b([Nn]ode)(?: name)?\s*(?:\([^()]*\)|:\s*[\w./-]+)", r"\1 <name>"),
         (r"[{\[(]\s*(?:(?:-?\d+|\?|None)\s*,?\s*)+[}\])]|\{\s*\}|\[\s*\]", "<shape>"),

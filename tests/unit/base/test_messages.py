@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from miscompile.base.messages import normalise
 
 MESSAGES = [
+    ("local:forward_every_Add_1(-1) is not a registered function", "local:<name><shape> is not a registered function"),
     ("index 12 out of 40", "index # out of #"),
     ("at 0x7ffde1a2 in thread 3", "at <address> in thread #"),
     ("Invalid shape: {2,3,4} against [2, 3, 4]", "Invalid shape: <shape> against <shape>"),
