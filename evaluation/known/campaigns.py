@@ -72,7 +72,7 @@ def with_operators(bugs: Sequence[MendedBug]) -> list[MendedBug]:
     return [bug for bug in bugs if bug.operators and all(op[:1].isupper() for op in bug.operators)]
 
 
-def generated(bug: MendedBug) -> tuple[str, ...]:
+def operators_to_ask_for(bug: MendedBug) -> tuple[str, ...]:
     """Return the operators of a bug's trigger that the generator makes on request; all of them if it makes none.
 
     A Constant node is another form of a constant, which programs have without being asked.
@@ -90,7 +90,7 @@ def run(settings: KnownSettings) -> Iterator[KnownFigures]:
     for bug in settings.bugs:
         out, words = settings.folder / f"{bug.target}-{bug.has_it}", list[str]()
         if settings.focused:
-            words = ["--ops", ",".join(generated(bug))]
+            words = ["--ops", ",".join(operators_to_ask_for(bug))]
             out = out.with_name(f"{out.name}-{'-'.join(bug.operators)}")
         try:
             _campaign(settings, f"{bug.target}=={bug.has_it}", out, words)

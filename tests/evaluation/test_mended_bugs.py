@@ -11,7 +11,14 @@ from rich.console import Console
 from evaluation.bugs.page import CLASSES
 from evaluation.kept_campaigns import SUMMARY
 from evaluation.known import campaigns
-from evaluation.known.campaigns import BugOutcome, KnownFigures, KnownSettings, generated, may_be, with_operators
+from evaluation.known.campaigns import (
+    BugOutcome,
+    KnownFigures,
+    KnownSettings,
+    may_be,
+    operators_to_ask_for,
+    with_operators,
+)
 from evaluation.known.listed import FILE, MendedBug, listed, of
 from evaluation.known.migrated import MigrationFigures, MigrationSettings, compared, of_one_operator
 from evaluation.known.view import known_view, migrated_view
@@ -57,8 +64,8 @@ def test_a_finding_may_be_a_bug_if_it_has_all_operators_of_the_trigger() -> None
 
 
 def test_a_focused_campaign_is_given_the_operators_that_the_generator_has() -> None:
-    assert generated(replace(BUG, operators=("Constant", "Add"))) == ("Add",)
-    assert generated(replace(BUG, operators=("Unique",))) == ("Unique",)
+    assert operators_to_ask_for(replace(BUG, operators=("Constant", "Add"))) == ("Add",)
+    assert operators_to_ask_for(replace(BUG, operators=("Unique",))) == ("Unique",)
 
 
 @pytest.mark.parametrize(

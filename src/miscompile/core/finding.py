@@ -16,10 +16,10 @@ class Signature:
 
     `kind` of finding, `stage` of the failure (`""` for wrong results, the class of the element for those on special
     values, what costs too much for those on cost), `culprits`: the passes that must be on, sorted; `text`: the
-    normalised message, or the canonical form of the reduced graph when there is none. With culprits, only errors keep
-    their message: a pass that makes an invalid graph in one place and asks for a missing kernel in another has two
-    bugs. The operators of another bug of the same passes come first. The text of a bug that no default build shows
-    ends with words of its own, because it must not stand for a bug that users meet.
+    normalised message, or the canonical form of the reduced graph when there is none. With culprits, errors and refused
+    forms alone keep their message: a pass that makes an invalid graph in one place and asks for a missing kernel in
+    another has two bugs. The operators of another bug of the same passes come first. The text of a bug that no default
+    build shows ends with words of its own, because it must not stand for a bug that users meet.
     """
 
     target: str

@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def support_of(
     path, inquiry = _cache_path(target, versions, opsets), Inquiry(opsets, first)
     whole, state = path, _load(path)
     if first and (state is None or "table" not in state):
+        inquiry.learn(state or {})
         path = _cache_path(target, versions, opsets, first)
         state = _load(path)
     if state is not None:
@@ -98,6 +100,9 @@ def support_of(
     if not inquiry.fruitful:
         _require_no_error(target, inquiry, runner)
     if inquiry.done:
+        if path != whole:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
         _save(whole, {"table": {name: sorted(getattr(table, name)) for name in TABLES}})
     else:
         _save(path, inquiry.state())
@@ -116,7 +121,8 @@ class Inquiry:
     """
 
     def __init__(self, opsets: Sequence[int], first: Collection[str] = ()) -> None:
-        self._triples = sorted(_triples(opsets), key=lambda triple: (triple[0] not in first, _rank(triple)))
+        self._commonest = sorted(_triples(opsets), key=_rank)
+        self._triples = sorted(self._commonest, key=lambda triple: triple[0] not in first)
         share = Counter(op for op, _, _ in self._triples)
         newest = {op: max(opset for one, _, opset in self._triples if one == op) for op in share}
         self._wanted = [
@@ -133,10 +139,9 @@ class Inquiry:
         self._found = [0] * len(self._triples)
         self._refused = [0] * len(self._triples)
         self._answers: list[SupportAnswer] = []
+        self._learnt: list[SupportAnswer] = []
         self._next = (0, 0)
-        self._blocks = sorted(
-            [*questions(opsets), *container_questions(opsets)], key=lambda question: question.op not in first
-        )
+        self._blocks = [*questions(opsets), *container_questions(opsets)]
         self._asked = 0
 
     @property
@@ -147,12 +152,12 @@ class Inquiry:
     @property
     def fruitful(self) -> bool:
         """Tell whether the target took any program."""
-        return any(answer.taken for answer in self._answers)
+        return any(answer.taken for answer in (*self._learnt, *self._answers))
 
     @property
     def simplest(self) -> Single | None:
         """A program of one common operator; None when there are no questions."""
-        drafts = (_draft(triple, 0) for triple in self._triples)
+        drafts = (_draft(triple, 0) for triple in self._commonest)
         return next((single for single in drafts if single is not None), None)
 
     def state(self) -> dict[str, Any]:
@@ -168,10 +173,11 @@ class Inquiry:
         self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
         self._refused = list(state["refused"])
         self._asked = int(state["asked"])
-        self._answers = [
-            SupportAnswer(key, detail, family, frozenset(traits), taken)
-            for key, detail, family, traits, taken in state["answers"]
-        ]
+        self._answers = _answers_in(state)
+
+    def learn(self, state: Mapping[str, Any]) -> None:
+        """Take the answers of an inquiry in another order, which end no questions of this one."""
+        self._learnt = _answers_in(state)
 
     def go_on(self, target: str, runner: Runner, watch: Watcher | None, seconds: float | None) -> Support:
         """Ask the remaining questions, for at most `seconds`; return the table of all answers."""
@@ -189,7 +195,7 @@ class Inquiry:
                 watch(min(sum(self._found), total), total)
         if watch and self.done:
             watch(total, total)
-        return gather(self._answers)
+        return gather([*self._learnt, *self._answers])
 
     def _block_questions(self, size: int) -> list[Question]:
         """Return the next `size` questions about operators with bodies, without those that are answered already."""
@@ -231,6 +237,13 @@ class Inquiry:
             self._refused[place] += 1
         if self._refused[place] >= _REFUSALS and self._triples[place][1] not in _COMMON:
             self._found[place] = self._wanted[place]
+
+
+def _answers_in(state: Mapping[str, Any]) -> list[SupportAnswer]:
+    return [
+        SupportAnswer(key, detail, family, frozenset(traits), taken)
+        for key, detail, family, traits, taken in state.get("answers", ())
+    ]
 
 
 def _next_size(size: int, asked: int, taken: float, left: float) -> int:

@@ -13,6 +13,7 @@ from miscompile.base.specs import parse_spec
 from miscompile.base.wording import counted
 from miscompile.core.events import ProgressListener, WorkPhase, WorkPhaseListener
 from miscompile.core.examination import examine
+from miscompile.core.finding import Finding
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
@@ -24,7 +25,7 @@ from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store, record_of
 from miscompile.ops.registry import specs
-from miscompile.oracles import library
+from miscompile.oracles import library, memory
 from miscompile.targets.registry import compiler_of, parse_target, settled_transform
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.bisect import culprits
@@ -96,9 +97,16 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     if parse_spec(finding.property.oracle).name in _FRONT_END:
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
     signature = finding.property.signature
-    text = signature.text if signature.kind == "exception" or not guilty else ""
-    signature = replace(signature, culprits=guilty, text=text)
+    signature = replace(signature, culprits=guilty, text=_text(finding) if guilty else signature.text)
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
+
+
+def _text(finding: Finding) -> str:
+    """Return what tells errors of the same passes apart, as `signature_of` has it: the message without the setting."""
+    signature, predicate = finding.property.signature, finding.facts.get("predicate")
+    if signature.kind != "exception" or finding.facts.get("rule") == memory.RULE:
+        return ""
+    return str(predicate["message"]) if isinstance(predicate, Mapping) and "message" in predicate else signature.text
 
 
 def releases(

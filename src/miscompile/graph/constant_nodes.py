@@ -13,6 +13,9 @@ from miscompile.graph.model import Attribute, AttributeKind, Node
 NUMBERS = 12
 """The opset since which a Constant node may have numbers in place of a tensor."""
 
+_MOST = 64
+"""The most numbers of a constant that becomes a node of numbers."""
+
 _DTYPES = {"value_int": "int64", "value_ints": "int64", "value_float": "float32", "value_floats": "float32"}
 _WORDS = ("value_string", "value_strings")
 _KINDS: Mapping[str, tuple[AttributeKind, AttributeKind]] = {"int64": ("int", "ints"), "float32": ("float", "floats")}
@@ -42,10 +45,10 @@ def constant(name: str, value: Tensor) -> Node:
 def constant_of_numbers(name: str, value: Tensor) -> Node | None:
     """Return the Constant node that makes `value` of a number or a list of numbers; None where there is none.
 
-    Only int64 and float32 have such nodes, of up to one axis, and only finite numbers and filled lists get one here.
+    Only int64 and float32 have such nodes, of up to one axis. Finite numbers, and lists of one to 64, get one here.
     """
     kinds, array = _KINDS.get(value.dtype), value.array
-    if kinds is None or array.ndim > 1 or not array.size or not np.isfinite(array).all():
+    if kinds is None or array.ndim > 1 or not 0 < array.size <= _MOST or not np.isfinite(array).all():
         return None
     kind, given = kinds[array.ndim], array.tolist()
     return Node("Constant", (), (name,), {f"value_{kind}": Attribute(kind, tuple(given) if array.ndim else given)})

@@ -187,19 +187,21 @@ Roles = Mapping[Role, tuple[int, ...]]
 """Positions of an operator's structural operands, by their role; an operand has one role."""
 
 OperatorTrait = Literal[
-    "commutative", "float32-numbers", "holds-sizes", "image-positions", "quantises", "reads-shape", "shape-arithmetic",
-    "stash-type", "weights-as-inputs",
+    "axes-of-result", "commutative", "float32-numbers", "holds-sizes", "image-positions", "quantises", "reads-shape",
+    "shape-arithmetic", "stash-type", "weights-as-inputs",
 ]  # fmt: skip
 """Something that other packages must know about an operator, and that holds for few operators.
 
-`commutative`: the result does not depend on the order of the operands. `float32-numbers`: numbers written in a call are
-float32, whatever the dtype of the data. `holds-sizes`: elements of structural operands may be sizes, which follow a
-size that becomes symbolic. `image-positions`: the result depends on positions that are defined only for images of the
-size for which the call was drawn. `quantises`: kernels may give the neighbouring step, because some add the zero point
-before they round, others after it. `reads-shape`: the result depends on the operand's shape alone. `shape-arithmetic`:
-exporters compute shapes with it, so its result on known integers is computed while a graph is built. `stash-type`:
-computes in the type that the attribute `stash_type` names, by default float32. `weights-as-inputs`: a target that takes
-the operator takes it with any weight as an input; elementwise operators have this trait without saying so.
+`axes-of-result`: the attributes `axis` and `axes` count other axes than those of the first operand, as those of the
+result, or may not be negative. `commutative`: the result does not depend on the order of the operands.
+`float32-numbers`: numbers written in a call are float32, whatever the dtype of the data. `holds-sizes`: elements of
+structural operands may be sizes, which follow a size that becomes symbolic. `image-positions`: the result depends on
+positions that are defined only for images of the size for which the call was drawn. `quantises`: kernels may give the
+neighbouring step, because some add the zero point before they round, others after it. `reads-shape`: the result
+depends on the operand's shape alone. `shape-arithmetic`: exporters compute shapes with it, so its result on known
+integers is computed while a graph is built. `stash-type`: computes in the type that the attribute `stash_type` names,
+by default float32. `weights-as-inputs`: a target that takes the operator takes it with any weight as an input;
+elementwise operators have this trait without saying so.
 """
 
 CallRule = Callable[[Call], bool]

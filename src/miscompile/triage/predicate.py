@@ -508,8 +508,8 @@ def told_apart(fresh: Stored, known: Stored) -> Signature | None:
     listed = [bool(stored.finding.facts.get("known")) for stored in (fresh, known)]
     if not one or not other or (listed[0] == listed[1] and (one <= other or other <= one)):
         return None
-    operators = ">".join(sorted(one))
-    told = replace(signature, text=f"{operators}: {signature.text}" if signature.kind == "exception" else operators)
+    message = signature.text if signature.kind == "exception" and not signature.is_switched else ""
+    told = replace(signature, text=": ".join(filter(None, (">".join(sorted(one)), message))))
     return told.switched() if signature.is_switched else told
 
 

@@ -223,6 +223,29 @@ def test_the_operators_of_a_campaign_are_asked_about_first() -> None:
     assert ops_taken(whole) == set(SOME)
 
 
+def test_answers_of_a_general_probe_are_kept_where_some_operators_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / name)
+    slow = SlowAfterTheFirst()
+    with monkeypatch.context() as clock:
+        clock.setattr(probing, "time", slow)
+        begun = ops_taken(support_of("toy", {}, (21,), slow, seconds=0.15))
+        other = max(set(SOME) - begun)
+        again = SlowAfterTheFirst()
+        clock.setattr(probing, "time", again)
+        more = ops_taken(support_of("toy", {}, (21,), again, (other,), seconds=0.5))
+    assert begun
+    assert more >= begun | {other}
+
+
+def test_the_simplest_program_does_not_depend_on_the_operators_of_a_campaign() -> None:
+    single, plain = probing.Inquiry((21,), ("Softmax",)).simplest, probing.Inquiry((21,)).simplest
+    assert single is not None
+    assert plain is not None
+    assert single.call.op == plain.call.op
+
+
 def test_what_is_asked_about_first_has_a_cache_of_its_own_until_all_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

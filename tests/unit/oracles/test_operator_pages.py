@@ -264,6 +264,8 @@ def test_no_test_of_onnx_breaks_the_page_of_its_operator() -> None:
         (node("Einsum", whole(20, 1, dtype="uint8"), whole(12, 1, dtype="uint8"), equation="i,i->"), ""),
         (node("MatMul", whole(2**40, 1), whole(2**30, 0)), WRAPS),
         (node("MatMul", whole(2**40, 1), whole(2**20, 0)), ""),
+        (node("MatMul", whole(2**32), whole(2**31)), WRAPS),
+        (node("MatMul", whole(2**31), whole(2**31)), ""),
         (node("MatMul", X, X), ""),
         (
             node("MeanVarianceNormalization", zeros(1, 2, 2, 2)),

@@ -214,6 +214,10 @@ def test_all_axes_of_a_planting_are_counted_from_the_other_end() -> None:
     assert axes.value is not None
     assert axes.value.tolist() == [-3]
     assert softmax.attributes["axis"].value == 1
+    wider = only("x = value(2, 3)\nu = Unsqueeze(x, axes=(0,))\ny = Flatten(u, axis=3)\ndtypes('float32')")
+    planted = plant(scope("wider", opset=13), wider, replace(NONE, other_end=1.0))
+    assert planted is not None
+    assert [one.shape for one in planted.results] == [(1, 2, 3), (6, 1)]
 
 
 def test_a_given_operand_comes_first_or_the_call_is_refused() -> None:

@@ -13,7 +13,7 @@ _HOPELESS = 4
 _FOLDED = ("operands", "results")
 """The factors of constant folding: which operands are constants, and which results are named."""
 _FOLDED_WEIGHT = 12
-"""Pairs for which one of these factors counts: about as many as a new element type brings."""
+"""Pairs for which one of constants with other results counts: about as many as a new element type brings."""
 
 NOT_TRIED = "not tried: a limit was reached, or others went first"
 """Why a class has neither a kept nor a refused instance."""
@@ -104,4 +104,5 @@ class PairCoverage:
 
 
 def _weight(pair: ClassPair) -> int:
-    return _FOLDED_WEIGHT if (pair[0][0], pair[1][0]) == _FOLDED else 1
+    (factor, operands), (other, _) = pair
+    return _FOLDED_WEIGHT if (factor, other) == _FOLDED and "constant" in operands else 1

@@ -185,7 +185,7 @@ def _products_overflow(instance: Instance, feed: Feed) -> bool:
         sums = np.einsum(equation, *sizes) if isinstance(equation, str) else np.matmul(*sizes[:2])
     except (ValueError, TypeError, MemoryError):
         return False  # no valid node
-    return bool((np.asarray(sums) > kind.high).any())
+    return bool((np.asarray(sums) >= float(kind.high) + 1).any())  # a double does not hold the end of 64 bits
 
 
 def _variance_vanishes(instance: Instance, feed: Feed) -> bool:

@@ -65,7 +65,7 @@ _KIN = {op: tuple(other for other in kind if other != op) for kind in _KINDS for
 """The other operators of a kind: they take the same operands, so that a pattern with one of them is a near miss."""
 
 _COUNTED_FROM_THE_BACK = 11
-"""The operator set since which all operators count negative axes from the back."""
+"""The operator set since which operators count negative axes from the back, but for those whose trait says no."""
 
 _ATTEMPTS = 3
 _PICKS = 8
@@ -487,7 +487,7 @@ class _Planter:
         known = schema(statement.op, self.scope.opset)
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:
-            value = self._axes(name, self.dictionary.plain(name, setting), arguments)
+            value = self._axes(statement.op, name, self.dictionary.plain(name, setting), arguments)
             other = other_value(self.rng, name, value) if self._hit(self.mutations.attribute) else value
             if name == "axes" and known is not None and "axes" not in known.attributes:
                 chosen = value if other is None else other
@@ -496,10 +496,15 @@ class _Planter:
                 found[name] = wrapped(statement.op, self.scope.opset, name, other)
         return found
 
-    def _axes(self, name: str, value: PlainSetting, arguments: Sequence[Operand | None]) -> PlainSetting:
-        """Return the same axes counted from the other end, in all calls of the planting or in none."""
+    def _axes(self, op: str, name: str, value: PlainSetting, arguments: Sequence[Operand | None]) -> PlainSetting:
+        """Return the same axes counted from the other end, in all calls of the planting or in none.
+
+        Axes that a motif writes as an operand stay as they are.
+        """
         first = arguments[0] if arguments else None
         if name not in ("axis", "axes") or first is None or self.scope.opset < _COUNTED_FROM_THE_BACK:
+            return value
+        if op in having("axes-of-result"):
             return value
         if self.other_end is None:
             self.other_end = self._hit(self.mutations.other_end)

@@ -31,7 +31,7 @@ _BATCH_NAME = re.compile(r"(?i)^(n|b|batch.*|.*batch(_?size)?)$")
 
 
 def normalised(model: Model) -> Model:
-    """Return `model` without functions, dead nodes and Constant nodes, which become initialisers.
+    """Return `model` without functions, dead nodes and Constant nodes, which become initialisers but for lists of text.
 
     Raises ModelError when functions are recursive, or cannot be inlined without a change of meaning.
     """
@@ -40,7 +40,7 @@ def normalised(model: Model) -> Model:
     nodes: list[Node] = []
     for node in flat.graph.nodes:
         value = constant_of(node)
-        if value is None or value.dtype == "string":
+        if value is None or "value_strings" in node.attributes or "value_string" in node.attributes:
             nodes.append(node)
         else:
             constants[node.outputs[0]] = value

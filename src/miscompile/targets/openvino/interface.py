@@ -9,7 +9,7 @@ ov: Any = openvino if hasattr(openvino, "Core") else import_module("openvino.run
 """The interface; releases before 2023.1 have it in a package of its own."""
 
 
-def save(read: Any, path: str) -> None:  # noqa: ANN401 - a model of OpenVINO
+def save_model(read: Any, path: str) -> None:  # noqa: ANN401 - a model of OpenVINO
     """Save a model in OpenVINO's format as it is; releases before 2023.1 do not compress float32."""
     if hasattr(ov, "save_model"):
         ov.save_model(read, path, compress_to_fp16=False)

@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 
 from miscompile.targets.guards import guarded, require_intact, target_of, watched
-from miscompile.targets.openvino.interface import ov, save
+from miscompile.targets.openvino.interface import ov, save_model
 
 PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
 """The compiler's names for devices; the second is Intel's graphics."""
@@ -79,7 +79,7 @@ def compile_reloaded(core: Any, read: Any, level: str, device: str = "cpu", thre
 def read_saved(core: Any, model: bytes, folder: str) -> Any:  # noqa: ANN401 - an extension type
     """Read a model, save it in OpenVINO's format in `folder`, and read the saved one."""
     path = f"{folder}/model.xml"
-    save(core.read_model(model), path)
+    save_model(core.read_model(model), path)
     return core.read_model(path)
 
 

@@ -43,9 +43,9 @@ def preload_switch():
         shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
         return
     home = os.path.dirname(openvino.__file__)
-{% if not named %}
+{% if not named and reference is none %}
     if not os.path.isdir(home + "/include"):
-        return  # releases without headers cannot switch passes, so that all run at level off as well
+        return  # a release without headers has no switch, and level off has all passes
 {% endif %}
     folder = tempfile.mkdtemp()
     library = next(name for name in os.listdir(home + "/libs") if name.startswith("libopenvino.so."))
@@ -84,7 +84,7 @@ def run(level, off={{ nothing }}):
 {% if placed %}
     device = {{ where }}
 {% endif %}
-{% if switched and not named %}
+{% if switched and not named and reference is none %}
     if hasattr(ctypes.CDLL(None), "skip_passes"):
         skip(OPTIONAL if level == "off" else ())
 {% elif switched %}

@@ -41,7 +41,7 @@ def switch_off(
 
 def read_model(payload: bytes) -> Any:  # noqa: ANN401 - an OnnxRunner
     """Read a model from memory. Its bytes are on the device PYTHON, from which constants are read one by one, as from a
-    file; where that device lacks float16, they are in a file, which is open as long as it is needed.
+    file; where that device lacks float16, they are in a file, which the importer maps into memory before it is deleted.
 
     A runner is for one feed, because it caches inputs that it has converted to constants.
     """

@@ -56,7 +56,10 @@ class Constness(Placed):
             for name, value in constants(scope):
                 place = scope.place(name)
                 if place in picked:
-                    way = self.stream(place).choice(self._ways(model, scope, name, fixed))
+                    draw = self.stream(place)
+                    way = draw.choice(self._ways(model, scope, name, fixed))
+                    if way == "node" and _has_numbers(scope, name, value) and draw.random() < 0.5:
+                        way = "numbers"
                     scope = _SAID[way](scope, name, value)
             return scope
 
@@ -73,11 +76,13 @@ class Constness(Placed):
             return ["initializer"]
         kind = TensorType(scope.initializers[name].dtype, None)
         ways = ["node"] if gives("Constant", scope.opset, kind) else []
-        if ways and scope.opset >= NUMBERS and constant_of_numbers(name, scope.initializers[name]) is not None:
-            ways.append("numbers")
         if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.output_names:
             ways.append("input")
         return ways
+
+
+def _has_numbers(scope: NodeScope, name: str, value: Tensor) -> bool:
+    return scope.opset >= NUMBERS and constant_of_numbers(name, value) is not None
 
 
 def constants(scope: NodeScope) -> Iterator[tuple[str, Tensor]]:
@@ -97,7 +102,7 @@ def _as_node(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
 
 def _as_numbers(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     node = constant_of_numbers(name, value)
-    assert node is not None  # `_ways` names this one for such constants only
+    assert node is not None  # `apply` asks for such constants only
     return _with_node(scope, name, node)
 
 

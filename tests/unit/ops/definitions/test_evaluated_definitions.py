@@ -111,6 +111,21 @@ def test_pads_belong_to_the_axes_that_are_given() -> None:
     assert found[0].tolist() == [[7], [7]]
 
 
+@pytest.mark.parametrize(
+    ("pads", "axes"), [([-1, 0], None), ([-1, 0, 0, 0], [1]), ([-1, 0, 0, 0], [1, 1]), ([-1, 0], [2]), ([-1] * 5, None)]
+)
+def test_pads_that_do_not_fit_the_axes_are_left_to_onnx(pads: list[int], axes: list[int] | None) -> None:
+    given = (np.zeros((3, 4)), np.array(pads), None, None if axes is None else np.array(axes))
+    assert pad(EvaluatedCall(given, {}, 18, (True,))) is None
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(None, ["bb", "c", ""]), (np.array("longer"), ["bb", "c", "longer"])])
+def test_text_is_padded_with_whole_text(value: Array | None, wanted: list[str]) -> None:
+    found = pad(EvaluatedCall((np.array(["a", "bb", "c"]), np.array([-1, 1]), value), {}, 13, (True,)))
+    assert found is not None
+    assert found[0].tolist() == wanted
+
+
 def test_pads_that_cut_off_more_than_there_is_are_left_to_onnx() -> None:
     operands = [floats(2), np.array([-3, 2])]
     with pytest.raises(ValueError, match="negative"):

@@ -133,7 +133,7 @@ def are_finite(*places: int) -> PageCondition:
     return lambda node: all(math.isfinite(item) for place in places for item in node.numbers(place))
 
 
-def finite(name: str) -> tuple[str, PageCondition]:
+def finite_attribute(name: str) -> tuple[str, PageCondition]:
     """Return the condition that the attribute is no infinity, and not NaN, if it is given."""
     return f"{name} is finite", lambda node: math.isfinite(node.number(name, 0.0))
 
