@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -13,6 +12,7 @@ from miscompile.graph.edges import producers, reads
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node
 from miscompile.graph.text.parser import parse_model
+from miscompile.ops.definitions.evaluator import evaluator
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
@@ -110,7 +110,7 @@ def cases(count: int, seed: int = 3, nodes: int = 8, integral: float | None = No
 def reference(model: Model, feeds: Mapping[str, Array]) -> Sequence[Array]:
     """Run `model` as the standard says; division by zero and the like are none of our business here."""
     with np.errstate(all="ignore"):
-        results: Sequence[Array] = ReferenceEvaluator(emit(model)).run(None, dict(feeds))
+        results: Sequence[Array] = evaluator(emit(model)).run(None, dict(feeds))
     return results
 
 
