@@ -50,7 +50,7 @@ WITHIN = {
     "softmax_axis": 1400,
     "sub_commutes": 300,
     "sub_self_dtype": 300,
-    "transpose_pair_not_inverse": 2100,
+    "transpose_pair_not_inverse": 1400,
     "unsigned_sub_clamped": 300,
     "where_constant_no_expand": 600,
 }

@@ -187,13 +187,13 @@ Roles = Mapping[Role, tuple[int, ...]]
 """Positions of an operator's structural operands, by their role; an operand has one role."""
 
 OperatorTrait = Literal[
-    "axes-of-result", "commutative", "float32-numbers", "holds-sizes", "image-positions", "quantises", "reads-shape",
+    "axes-as-written", "commutative", "float32-numbers", "holds-sizes", "image-positions", "quantises", "reads-shape",
     "shape-arithmetic", "stash-type", "weights-as-inputs",
 ]  # fmt: skip
 """Something that other packages must know about an operator, and that holds for few operators.
 
-`axes-of-result`: the attributes `axis` and `axes` count other axes than those of the first operand, as those of the
-result, or may not be negative. `commutative`: the result does not depend on the order of the operands.
+`axes-as-written`: `axis` and `axes` cannot be counted from the other end of the first operand, because they are axes of
+the result, or the page names no negative ones. `commutative`: the result does not depend on the order of the operands.
 `float32-numbers`: numbers written in a call are float32, whatever the dtype of the data. `holds-sizes`: elements of
 structural operands may be sizes, which follow a size that becomes symbolic. `image-positions`: the result depends on
 positions that are defined only for images of the size for which the call was drawn. `quantises`: kernels may give the

@@ -367,6 +367,6 @@ SPECS = (
         _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
         structural={"size": (1,)},
         special=IEEE,
-        traits=("axes-of-result",),
+        traits=("axes-as-written",),
     ),
 )

@@ -305,7 +305,7 @@ SPECS = (
         _move("Flatten", _flatten, rules.flatten),
         well_formed=has_axis(1, beyond=True),
         fusion="injective",
-        traits=("axes-of-result", "shape-arithmetic"),
+        traits=("axes-as-written", "shape-arithmetic"),
     ),
     replace(
         _move("Squeeze", _squeeze, rules.squeeze),
@@ -319,7 +319,7 @@ SPECS = (
         well_formed=_page_unsqueeze,
         structural={"shape": (1,)},
         fusion="injective",
-        traits=("axes-of-result", "shape-arithmetic"),
+        traits=("axes-as-written", "shape-arithmetic"),
     ),
     replace(
         _move("Transpose", _transpose, rules.transpose),

@@ -406,6 +406,6 @@ SPECS = (
         _FAMILY,
         _varies,
         shapes=_LIKE,
-        traits=("axes-of-result",),
+        traits=("axes-as-written",),
     ),
 )

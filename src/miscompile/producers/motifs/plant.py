@@ -504,7 +504,7 @@ class _Planter:
         first = arguments[0] if arguments else None
         if name not in ("axis", "axes") or first is None or self.scope.opset < _COUNTED_FROM_THE_BACK:
             return value
-        if op in having("axes-of-result"):
+        if op in having("axes-as-written"):
             return value
         if self.other_end is None:
             self.other_end = self._hit(self.mutations.other_end)
