@@ -187,7 +187,8 @@ def test_axes_of_a_reduction_may_be_an_operand(axes: Array) -> None:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     (found,) = evaluator(made).run(None, {"x": x, "axes": axes})
     wanted = np.log(np.exp(x.astype(float)).sum(tuple(axes.reshape(-1))))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    # The logarithm of a sum near 1 is near 0, and off by the last place of that sum.
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=2e-7)
 
 
 def quantised(*shape: int) -> Array:
