@@ -145,7 +145,8 @@ def test_the_release_has_all_that_the_adapter_looks_for() -> None:
     from miscompile.targets.tinygrad.releases import CACHES, CLANG, REWRITES, STAGE_FUNCTIONS, present, required
 
     assert required(*CLANG)
-    assert present(*CACHES)
+    # A cache that moves in a later release would keep results of other rules, and is to be looked up where it went.
+    assert len(present(*CACHES)) == len(present(*REWRITES)) == 4
     assert all(hasattr(function, "cache_clear") for function in present(*REWRITES))
     assert {stage for stage, paths in STAGE_FUNCTIONS.items() if present(*paths)} == set(STAGES)
     assert present("tinygrad.no_such_module.name", "tinygrad.helpers.no_such_name") == []
